@@ -1,6 +1,27 @@
 """A G-Eval judge that can be trusted: text in, a rating with its distribution, coverage and provenance out."""
 
 from .criteria import Criterion, Scale, criteria
+from .errors import GEvalError, InputError, JudgeError
+from .judge import Judge, LiteLLMJudge, Usage
+from .rating import GEval, Rating
 from .readout import Reading, read_logprobs, read_text
+from .samples import Sample, read_samples
 
-__all__ = ["Criterion", "Reading", "Scale", "criteria", "read_logprobs", "read_text"]
+__all__ = [
+    "Criterion",
+    "GEval",
+    "GEvalError",
+    "InputError",
+    "Judge",
+    "JudgeError",
+    "LiteLLMJudge",
+    "Rating",
+    "Reading",
+    "Sample",
+    "Scale",
+    "Usage",
+    "criteria",
+    "read_logprobs",
+    "read_samples",
+    "read_text",
+]

@@ -200,9 +200,7 @@ def _visible(reply: str, shown: Iterable[str]) -> str:
     return text
 
 
-def _find(
-    reply: str, scale: Scale, form: str, criterion: Criterion | str | None, shown: Iterable[str]
-) -> _Found | str:
+def _find(reply: str, scale: Scale, form: str, criterion: Criterion | str | None, shown: Iterable[str]) -> _Found | str:
     """The rating's place and value, or the reason why there is none."""
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}; known: {', '.join(FORMS)}")

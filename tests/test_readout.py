@@ -213,7 +213,7 @@ def test_the_label_may_be_the_criterion():
 
 
 def test_an_unknown_form_is_named():
-    with pytest.raises(ValueError, match="rate_first.*score_only"):
+    with pytest.raises(ValueError, match=r"rate_first.*score_only"):
         read_text("4", "1-5", "rate_first")
 
 
@@ -265,7 +265,9 @@ def test_any_text_is_read_or_refused_with_a_reason(reply, scale, form):
     assert reading.score is None or scale.low <= reading.score <= scale.high
 
 
-@given(st.integers(0, 10), st.sampled_from(["{}", "Rating: {}", "**Rating:** {}\nRationale: 3 points", '{{"score": {}}}']))
+@given(
+    st.integers(0, 10), st.sampled_from(["{}", "Rating: {}", "**Rating:** {}\nRationale: 3 points", '{{"score": {}}}'])
+)
 def test_what_is_written_is_what_is_read(score, template):
     assert read_text(template.format(score), "0-10").score == score
 

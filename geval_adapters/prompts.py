@@ -1,0 +1,224 @@
+"""What the judge is told: loads the wording from `prompts/` and renders it.
+
+Rendering is one pass in a sandboxed environment. Text that comes from a sample is only ever a value, so nothing in it
+is a template; it stands between tags, and what would close one of these tags in it is escaped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from .criteria import Criterion, Scale, prompts_folder
+from .errors import InputError
+from .samples import Sample
+
+Messages = list[dict[str, str]]
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """How a criterion is put before a judge, all but the sample.
+
+    Attributes:
+        criterion: what is rated.
+        form: how the judge answers, one of `readout.FORMS`.
+        steps: evaluation steps to show; none when empty.
+        persona: `hhh`, `human_annotator`, or nobody in particular.
+        template: the text of a published prompt file, used instead of all of the above wording. Its placeholders are
+            `{{Document}}`, `{{Summary}}`, `{{Fact}}`, `{{Response}}` and `{{Reference}}`.
+
+    Raises:
+        InputError: no such form or persona, or a template that does not parse.
+
+    >>> from geval_adapters import criteria
+    >>> prompt = Prompt(criteria()["fluency"], "score_only")
+    >>> print(prompt.messages(Sample("It rain."))[0]["content"][-57:])
+    Evaluation form (score ONLY):
+    - Fluency: [number]
+    """
+
+    criterion: Criterion
+    form: str = "rate_explain"
+    steps: tuple[str, ...] = ()
+    persona: str | None = None
+    template: str | None = None
+    start: str = field(init=False)
+    """Where the judge's answer begins; models that can continue an answer are given it."""
+
+    def __post_init__(self) -> None:
+        if self.form not in wording("forms"):
+            raise InputError(f"unknown form {self.form!r}; known: {', '.join(wording('forms'))}")
+        if self.criterion.task not in wording("tasks"):
+            raise InputError(
+                f"criterion {self.criterion.name!r} has the unknown task {self.criterion.task!r};"
+                f" known: {', '.join(wording('tasks'))}"
+            )
+        if self.persona is not None and self.persona not in wording("personas"):
+            raise InputError(f"unknown persona {self.persona!r}; known: {', '.join(wording('personas'))}")
+        start = "" if self.template else render(self._form.get("start", ""), self._told())
+        object.__setattr__(self, "start", start)
+
+    @property
+    def _form(self) -> dict[str, Any]:
+        return dict(wording("forms")[self.form])
+
+    def room(self, explain: bool) -> int:
+        """How many tokens the answer may take: the rating alone, or all that the form asks for."""
+        return int(self._form["tokens"]["all" if explain else "rating"])
+
+    def stop(self, explain: bool) -> str | None:
+        """What ends the answer once the rating stands."""
+        return None if explain else self._form.get("stop")
+
+    @property
+    def hash(self) -> str:
+        """Eight hex digits that change with any word of the prompt, the sample's aside."""
+        blank = Sample("", source="", context="", reference="")
+        return hashlib.sha256(self.messages(blank)[0]["content"].encode()).hexdigest()[:8]
+
+    def shown(self, sample: Sample) -> dict[str, str]:
+        """The sample's texts that the judge sees, by their tag, the output last."""
+        tags = wording("tasks")[self.criterion.task]["fields"]
+        asked = [name for name in ("source", "context", "reference") if name in self._asked]
+        texts = {tags[name]: getattr(sample, name) for name in (*asked, "output")}
+        return {tag: sendable(text) for tag, text in texts.items() if text is not None}
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        return (*self.criterion.needs, *self.criterion.optional)
+
+    def messages(self, sample: Sample) -> Messages:
+        """The messages for one sample.
+
+        Raises:
+            InputError: the sample lacks a field that the criterion needs.
+        """
+        if absent := sample.missing(self.criterion.needs):
+            raise InputError(
+                f"sample {sample.id or '?'}: no {' and no '.join(absent)}, needed by criterion {self.criterion.name!r}"
+            )
+        if self.template is not None:
+            texts = (sample.source, sample.context, sample.output, sample.output, sample.reference)
+            names = ("Document", "Fact", "Summary", "Response", "Reference")
+            values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
+            return [{"role": "user", "content": render(self.template, values)}]
+        tags = "|".join(wording("tasks")[self.criterion.task]["fields"].values())
+        shown = [
+            (tag, re.sub(rf"<(?=\s*/\s*(?:{tags})\b)", "&lt;", text, flags=re.IGNORECASE))
+            for tag, text in self.shown(sample).items()
+        ]
+        told = self._told()
+        content = render(
+            _file("rate.jinja"),
+            told
+            | {"steps": self.steps, "shown": shown, "form": render(self._form["text"], told)}
+            | {"persona": wording("personas")[self.persona] if self.persona else ""},
+        )
+        return [{"role": "user", "content": content}]
+
+    def _told(self) -> dict[str, Any]:
+        return criterion_words(self.criterion)
+
+
+def criterion_words(criterion: Criterion) -> dict[str, Any]:
+    """What a template can say of a criterion."""
+    question = criterion.question or f"How would you rate the {criterion.label.lower()} of the text?"
+    return {
+        "intro": wording("tasks")[criterion.task]["intro"],
+        "label": criterion.label,
+        "definition": criterion.definition,
+        "question": question,
+        "scale": str(criterion.scale),
+        "allowed": allowed(criterion.scale),
+        "lowest": f"{criterion.scale.low:g}",
+        "slot": "word" if criterion.scale.worded else "number",
+    }
+
+
+def steps_messages(criterion: Criterion) -> Messages:
+    """The messages that ask a judge to write evaluation steps (the auto chain of thought of Liu et al. 2023, §2)."""
+    return [{"role": "user", "content": render(_file("write_steps.jinja"), criterion_words(criterion))}]
+
+
+def allowed(scale: Scale) -> str:
+    """The allowed answers in words.
+
+    >>> allowed(Scale.of("0-1")), allowed(Scale.of("1-100"))
+    ('0 or 1', 'a whole number from 1 to 100')
+    """
+    if len(scale.values) > 12 and "-" in str(scale):
+        return f"a whole number from {scale.low:g} to {scale.high:g}"
+    names = [f'"{word}"' for word in scale.words] if scale.worded else [f"{value:g}" for value in scale.values]
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def sendable(text: str) -> str:
+    r"""The text with what no provider accepts (NUL, lone surrogates) as U+FFFD.
+
+    >>> sendable("a\x00b") == "a\ufffdb"
+    True
+    """
+    return re.sub(r"[\x00\ud800-\udfff]", "\ufffd", text)
+
+
+def render(template: str, values: dict[str, Any]) -> str:
+    """One template with its values, in one pass.
+
+    Raises:
+        InputError: the template does not parse, or names a value that is not there.
+    """
+    import jinja2
+
+    try:
+        return str(_compiled(template).render(values)).strip()
+    except jinja2.TemplateError as error:
+        raise InputError(f"the prompt template cannot be used: {error.message}") from None
+
+
+@cache
+def _compiled(template: str) -> Any:
+    import jinja2
+    from jinja2.sandbox import SandboxedEnvironment
+
+    environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.from_string(template)
+
+
+@cache
+def _file(name: str) -> str:
+    return (prompts_folder() / name).read_text(encoding="utf-8")
+
+
+@cache
+def wording(name: str) -> dict[str, Any]:
+    """One of the YAML files in `prompts/`: tasks, forms, personas or recipes."""
+    return dict(yaml.safe_load(_file(f"{name}.yaml")))
+
+
+def read_template(path: str | Path) -> str:
+    """A published prompt file.
+
+    Raises:
+        InputError: it cannot be read as text.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read as a prompt file: {error}") from None
+
+
+def numbered(text: str) -> Sequence[str]:
+    r"""The items of a numbered list.
+
+    >>> numbered("Steps:\n1. Read.\n2) Choose a score.")
+    ['Read.', 'Choose a score.']
+    """
+    return [match[1].strip() for match in re.finditer(r"^\s*\d+[.)]\s+(.+)$", text, re.MULTILINE)]

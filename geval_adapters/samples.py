@@ -1,0 +1,216 @@
+"""What is judged, and the files it comes from."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import io
+import json
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+from .criteria import Criterion
+from .errors import InputError
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    "source": ("source", "input"),
+    "output": ("output", "system_output", "prediction", "response"),
+    "reference": ("reference",),
+    "context": ("context", "fact"),
+    "id": ("id",),
+    "doc_id": ("doc_id",),
+    "system_id": ("system_id",),
+    "scores": ("scores", "human"),
+}
+"""The names under which a field is looked for in a row, first match first."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One text to be rated, with what belongs to it.
+
+    Attributes:
+        output: the text to be rated.
+        source: what it was made from or answers (article, conversation, question).
+        reference: an expected output.
+        context: facts that it should rest on.
+        id: tells samples of one run apart.
+        doc_id: samples with the same one share a source; its default is a digest of the source.
+        system_id: which system wrote the output.
+        human: people's scores, criterion name to score.
+
+    >>> Sample("Paris.", source="Capital of France?").missing(("source", "reference"))
+    ['reference']
+    """
+
+    output: str
+    source: str | None = None
+    reference: str | None = None
+    context: str | None = None
+    id: str = ""
+    doc_id: str | None = None
+    system_id: str | None = None
+    human: Mapping[str, float] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.doc_id is None and self.source is not None:
+            digest = hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
+            object.__setattr__(self, "doc_id", digest[:12])
+
+    def missing(self, needed: Iterable[str]) -> list[str]:
+        """Which of the needed fields it does not have."""
+        return [name for name in needed if getattr(self, name) is None]
+
+    def human_score(self, criterion: Criterion) -> float | None:
+        """People's score for a criterion, looked up by its full and by its short name."""
+        return self.human.get(criterion.name, self.human.get(criterion.short_name, self.human.get("")))
+
+
+def read_samples(
+    path: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    needs: Iterable[str] = (),
+    bad_rows: list[str] | None = None,
+) -> Iterator[Sample]:
+    """The samples of a file, one by one.
+
+    JSON Lines, a JSON list in G-Eval's format, CSV, TSV, Parquet, each but the last also gzipped; `-` is standard
+    input (JSON).
+
+    Args:
+        path: the file.
+        columns: field to column name, for files that call a field otherwise than `ALIASES` knows.
+        needs: fields that every sample must have besides the output.
+        bad_rows: where given, a row that cannot be used is described here and passed over.
+
+    Raises:
+        InputError: the file cannot be read, or, with file and line, a row cannot be used.
+    """
+    names = {**ALIASES, **{name: (column,) for name, column in (columns or {}).items()}}
+    if unknown := set(names) - set(ALIASES):
+        raise InputError(f"unknown field {', '.join(sorted(unknown))}; a sample has {', '.join(ALIASES)}")
+    seen: Counter[str] = Counter()
+    empty = True
+    for number, (line, row) in enumerate(_rows(str(path)), start=1):
+        empty = False
+        try:
+            if isinstance(row, ValueError):
+                raise InputError(str(row))
+            sample = _sample(row, names, number, seen)
+            if absent := sample.missing(needs):
+                raise InputError(f"no {' and no '.join(absent)}; name the column with --field {absent[0]}=COLUMN")
+        except InputError as error:
+            problem = f"{path}:{line}: {error}"
+            if bad_rows is None:
+                raise InputError(problem) from None
+            bad_rows.append(problem)
+            continue
+        yield sample
+    if empty:
+        raise InputError(f"{path}: is empty")
+
+
+def _sample(row: object, names: Mapping[str, tuple[str, ...]], number: int, seen: Counter[str]) -> Sample:
+    if not isinstance(row, Mapping):
+        raise InputError(f"expected an object with fields such as output and source, found {type(row).__name__}")
+    found = {name: next((row[key] for key in keys if row.get(key) is not None), None) for name, keys in names.items()}
+    texts: dict[str, str | None] = {}
+    for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id"):
+        value = found[name]
+        if isinstance(value, (Mapping, list, bool)):
+            raise InputError(f"{name} must be text, found {type(value).__name__}")
+        texts[name] = None if value is None else str(value)
+    output = texts.pop("output")
+    if output is None:
+        raise InputError(f"no output (looked for {', '.join(names['output'])}); name it with --field output=COLUMN")
+    identity = texts.pop("id")
+    sample = Sample(output, human=_human(found["scores"]), **texts)  # type: ignore[arg-type]
+    if identity is None:  # stable when rows are added or missing, as far as the file allows
+        known = sample.doc_id is not None and sample.system_id is not None
+        identity = f"{sample.doc_id}/{sample.system_id}" if known else str(number)
+    seen[identity] += 1
+    return replace(sample, id=identity if seen[identity] == 1 else f"{identity}#{seen[identity]}")
+
+
+def _human(scores: object) -> dict[str, float]:
+    if isinstance(scores, str) and scores.lstrip().startswith("{"):
+        scores = json.loads(scores)
+    if scores is None or scores == "":
+        return {}
+    try:
+        items: Iterable[tuple[Any, Any]] = scores.items() if isinstance(scores, Mapping) else [("", scores)]
+        human = {str(name): float(score) for name, score in items if score is not None}
+    except (TypeError, ValueError):
+        raise InputError(f"human scores must be numbers, found {str(scores)[:60]!r}") from None
+    return {name: score for name, score in human.items() if not math.isnan(score)}
+
+
+def _rows(path: str) -> Iterator[tuple[int, object]]:
+    """Line number and row; a row that cannot be parsed is the error that says so."""
+    if path == "-":
+        yield from _json_rows(path, io.StringIO(sys.stdin.read()))
+        return
+    try:
+        with open(path, "rb") as file:
+            head = file.read(4)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    if head == b"PAR1":
+        yield from _parquet_rows(path)
+        return
+    try:
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig")
+            if head[:2] == b"\x1f\x8b"
+            else open(path, encoding="utf-8-sig", newline="") as file
+        ):
+            suffix = Path(path.removesuffix(".gz")).suffix.lower()
+            if suffix in (".csv", ".tsv"):
+                csv.field_size_limit(sys.maxsize)
+                reader = csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ",")
+                for row in reader:
+                    yield reader.line_num, {key: value for key, value in row.items() if value != "" or key == "output"}
+            else:
+                yield from _json_rows(path, file)
+    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, csv.Error) as error:
+        raise InputError(f"{path}: is not text in UTF-8 ({error}); expected JSON, CSV or Parquet") from None
+
+
+def _json_rows(path: str, file: TextIO) -> Iterator[tuple[int, object]]:
+    """JSON Lines, or one list if the first character says so."""
+    for number, line in enumerate(file, start=1):
+        if not line.strip():
+            continue
+        if number == 1 and line.lstrip().startswith("["):
+            try:
+                rows = json.loads(line + file.read())
+            except (json.JSONDecodeError, RecursionError) as error:
+                where = getattr(error, "lineno", 1)
+                raise InputError(f"{path}:{where}: is not valid JSON: {error}") from None
+            yield from enumerate(rows, start=1)
+            return
+        try:
+            yield number, json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            yield number, ValueError(f"is not valid JSON: {error}")
+
+
+def _parquet_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    number = 0
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(batch_size=256):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+    except (arrow.ArrowException, OSError) as error:
+        raise InputError(f"{path}: is not a readable Parquet file: {error}") from None
