@@ -56,6 +56,11 @@ def _server(name: str) -> tuple[Endpoint, Any]:
     parameters.n_ctx = SLOTS * CONTEXT
     parameters.cpuparams.n_threads = os.cpu_count() or 2
     parameters.cache_ram_mib = 512
+    # The same text must get the same score, whatever runs beside it and whatever part of it is cached: these three
+    # make llama.cpp's arithmetic independent of how it batches. They cost no time on a model of this size.
+    parameters.no_extra_bufts = True
+    parameters.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    parameters.cache_type_k = parameters.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F32
     parameters.verbosity = 0
     parameters.warmup = False
     parameters.hostnames = ["127.0.0.1"]

@@ -40,7 +40,7 @@ class Prompt:
 
     >>> from geval_adapters import criteria
     >>> prompt = Prompt(criteria()["fluency"], "score_only")
-    >>> print(prompt.messages(Sample("It rain."))[0]["content"][-57:])
+    >>> print(prompt.messages(Sample("It rain."))[0]["content"][-49:])
     Evaluation form (score ONLY):
     - Fluency: [number]
     """
