@@ -210,7 +210,7 @@ def agreement(
 
 
 def williams(r_judge: float, r_baseline: float, r_between: float, n: int) -> WilliamsTest:
-    """Williams' test: does the judge correlate better with people than the baseline does, on the same items?
+    """Williams' test: does the judge correlate better with people than the baseline does, on the same items.
 
     With R = 1 - r_j² - r_b² - r_jb² + 2·r_j·r_b·r_jb (the determinant of the correlation matrix),
     t = (r_j - r_b)·√((n-1)(1+r_jb)) / √(2R(n-1)/(n-3) + ((r_j+r_b)/2)²(1-r_jb)³) has n - 3 degrees of freedom

@@ -279,7 +279,7 @@ class LiteLLMJudge:
                     if fault.status == UNREACHABLE and not self._answered:
                         raise JudgeError(f"{self.name}: {fault.message}") from None
                     raise
-                pause = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)  # noqa: S311
+                pause = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
                 if fault.retry_after is not None:
                     pause = min(fault.retry_after, 300.0)
                 attempt += 1
