@@ -17,10 +17,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from . import local, report
 from .criteria import OFF_GRID, Criterion, criteria, find_criterion
+from .elicitation import READOUTS
 from .errors import GEvalError, InputError
 from .judge import LiteLLMJudge
 from .prompts import sendable
-from .rating import READOUTS, STEPS, GEval, Rating
+from .rating import STEPS, GEval, Rating
 from .readout import FORMS
 from .runlog import RunLog
 from .samples import Sample, read_samples

@@ -3,35 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-import atexit
 import hashlib
 import json
 import os
 import re
-import threading
-from collections import Counter
-from collections.abc import AsyncGenerator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from statistics import fmean, stdev
-from typing import Any, TypeVar
+from typing import Any
 
 from . import prompts
 from .criteria import OFF_GRID, Criterion, ScaleLike, find_criterion
+from .elicitation import Elicitation, Elicited, Question, concurrently, run, stream
 from .errors import InputError, JudgeError
-from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage, log
+from .judge import Judge, LiteLLMJudge, Reply, Usage
 from .readout import Reading, read_logprobs, read_text
 from .samples import Sample
 
-T = TypeVar("T")
-
-READOUTS = ("auto", "logprobs", "samples")
 STEPS = ("none", "stored", "auto")
-SAMPLES = 20
-"""Replies that stand in for a distribution where there are no log-probabilities (Liu et al. 2023, §3)."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +114,8 @@ class GEval:
         JudgeError: no judge is there; from the methods, when it cannot be asked.
 
     >>> geval = GEval("coherence", model="openai/gpt-4o-mini", recipe="stureborg")
-    >>> str(geval.criterion.scale), geval.n, geval.temperature
-    ('1-10', 1, 0.0)
+    >>> str(geval.criterion.scale), geval.forms, geval.steps
+    ('1-10', ('rate_explain',), 'stored')
     """
 
     def __init__(
@@ -151,30 +143,27 @@ class GEval:
         self.criterion = find_criterion(criterion, scale if scale is not None else base.get("scale"))
         self.forms = tuple((form or base.get("form") or ("score_only" if prompt_file else "rate_explain")).split("+"))
         self.steps = "given" if steps and not isinstance(steps, str) else steps or base.get("steps", "none")
-        self.n = n if n is not None else base.get("n")
-        told = temperature if temperature is not None else base.get("temperature")
-        self.temperature = None if told is None else float(told)
-        self.readout = readout or base.get("readout", "auto")
         self.off_grid = off_grid
         self.explain = explain
         for value, allowed, name in (
-            (self.readout, READOUTS, "readout"),
             (self.steps, (*STEPS, "given"), "steps"),
             (off_grid, OFF_GRID, "off_grid policy"),
         ):
             if value not in allowed:
                 raise InputError(f"unknown {name} {value!r}; known: {', '.join(allowed)}")
-        if self.n is not None and self.n < 1:
-            raise InputError(f"n must be at least 1, got {self.n}")
         template = prompts.read_template(prompt_file) if prompt_file else None
         told_steps = self.criterion.steps if self.steps == "stored" else steps if not isinstance(steps, str) else ()
         self.prompts = [
             prompts.Prompt(self.criterion, form, tuple(told_steps or ()), persona, template) for form in self.forms
         ]
         self.judge: Judge = LiteLLMJudge(model, **options) if model is None or isinstance(model, str) else model
+        self.elicitation = Elicitation(
+            self.judge,
+            n if n is not None else base.get("n"),
+            temperature if temperature is not None else base.get("temperature"),
+            readout or base.get("readout", "auto"),
+        )
         self.steps_usage = Usage()
-        self._reads_logprobs = self.readout != "samples"
-        self._needs_room = False
         self._preparing = asyncio.Lock()
 
     # --- rating ------------------------------------------------------------------------------------------------------
@@ -192,120 +181,63 @@ class GEval:
         """Rate one output; see `rate`."""
         sample = output if isinstance(output, Sample) else Sample(output, **fields)  # type: ignore[arg-type]
         await self._prepare()
-        spent = Usage()
-        if self._reads_logprobs:
-            n = self.n or 1
-            replies, readings, spent = await self._read(sample, n, logprobs=True)
-            if self.readout == "logprobs" or any(reply.logprobs or reply.error for reply in replies):
-                return self._rating(sample, replies, readings, spent, n, "logprobs")
-            if self._reads_logprobs:
-                log.warning("%s gives no log-probabilities: rated by samples instead", self.judge.name)
-                self._reads_logprobs = False
-        n = self.n or SAMPLES
-        replies, readings, usage = await self._read(sample, n, logprobs=False)
-        return self._rating(sample, replies, readings, spent + usage, n, "samples" if n > 1 else "single")
+        return self._rating(sample, await self.elicitation.ask(self._questions(sample)))
 
     def rate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> Iterator[Rating]:
         """Rate samples concurrently; ratings come as they finish, or in the samples' order."""
-        ratings = self.arate_many(samples, ordered=ordered)
-        try:
-            while (rating := run(_next(ratings))) is not None:
-                yield rating
-        finally:
-            run(ratings.aclose())
+        return stream(self.arate_many(samples, ordered=ordered))
 
     async def arate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> AsyncGenerator[Rating]:
         """Rate samples concurrently; see `rate_many`. Samples are taken only as fast as they are rated."""
         await self._prepare()
-        width = 2 * getattr(self.judge, "concurrency", 16)
-        async with aclosing(concurrently((self.arate(sample) for sample in samples), width, ordered)) as ratings:
+        jobs = (self.arate(sample) for sample in samples)
+        async with aclosing(concurrently(jobs, self.elicitation.width, ordered)) as ratings:
             async for rating in ratings:
                 yield rating
 
-    async def _read(self, sample: Sample, n: int, logprobs: bool) -> tuple[list[Reply], list[Reading], Usage]:
-        """Ask each form's prompt for its share of the `n` replies, and read them."""
-        replies: list[Reply] = []
-        readings: list[Reading] = []
-        usage = Usage()
-        for index, prompt in enumerate(self.prompts):
-            share = n // len(self.prompts) + (index < n % len(self.prompts))
-            answer, read = await self._ask(prompt, sample, share, logprobs)
-            if any(reply.cut and reading.score is None for reply, reading in zip(answer.replies, read, strict=True)):
-                if not self._needs_room:
-                    log.warning("%s needs more room before its rating: asked without a limit", self.judge.name)
-                    self._needs_room = True
-                usage += answer.usage
-                answer, read = await self._ask(prompt, sample, share, logprobs)
-            replies += answer.replies
-            readings += read
-            usage += answer.usage
-        return replies, readings, usage
-
-    async def _ask(
-        self, prompt: prompts.Prompt, sample: Sample, n: int, logprobs: bool
-    ) -> tuple[Answer, list[Reading]]:
-        answer = await self.judge.ask(
-            prompt.messages(sample),
-            n=n,
-            temperature=self._temperature(self.n or (1 if logprobs else SAMPLES)),
-            max_tokens=None if self._needs_room else prompt.room(self.explain),
-            logprobs=logprobs,
-            stop=prompt.stop(self.explain),
-            start=prompt.start,
-        )
-        shown = tuple(prompt.shown(sample).values())
-        return answer, [self._reading(prompt, reply, shown, logprobs) for reply in answer.replies]
-
-    def _reading(self, prompt: prompts.Prompt, reply: Reply, shown: Sequence[str], logprobs: bool) -> Reading:
-        scale, error = self.criterion.scale, reply.error
-        if logprobs and reply.logprobs:
-            return read_logprobs(
-                reply.logprobs, scale, prompt.form, self.criterion, off_grid=self.off_grid, shown=shown
+    def _questions(self, sample: Sample) -> list[Question]:
+        return [
+            Question(
+                messages=prompt.messages(sample),
+                read=partial(self._reading, prompt, tuple(prompt.shown(sample).values())),
+                start=prompt.start,
+                stop=prompt.stop(self.explain),
+                room=prompt.room(self.explain),
             )
-        if logprobs and not error:
-            error = "the reply has no log-probabilities (readout auto or samples does without)"
-        if error:
-            return Reading(None, {}, 0.0, (scale.low, scale.high), error)
-        return read_text(reply.text, scale, prompt.form, self.criterion, off_grid=self.off_grid, shown=shown)
+            for prompt in self.prompts
+        ]
 
-    def _rating(
-        self, sample: Sample, replies: list[Reply], readings: list[Reading], usage: Usage, n: int, method: str
-    ) -> Rating:
-        combined = combine(readings)
-        scale = self.criterion.scale
-        spoken = next((rationale(reply.text) for reply, r in zip(replies, readings, strict=True) if not r.error), None)
+    def _reading(self, prompt: prompts.Prompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
+        scale, form, policy = self.criterion.scale, prompt.form, self.off_grid
+        if logprobs:
+            return read_logprobs(reply.logprobs or (), scale, form, self.criterion, off_grid=policy, shown=shown)
+        return read_text(reply.text, scale, form, self.criterion, off_grid=policy, shown=shown)
+
+    def _rating(self, sample: Sample, elicited: Elicited) -> Rating:
+        score = elicited.combined.score
         return Rating(
             sample=sample,
             criterion=self.criterion.name,
-            normalized=None if combined.score is None else scale.normalize(combined.score),
-            method=method,
-            rationale=spoken or None,
-            usage=usage,
-            signature=self.signature(n, method),
+            normalized=None if score is None else self.criterion.scale.normalize(score),
+            method=elicited.method,
+            rationale=rationale(elicited.text) or None,
+            usage=elicited.usage,
+            signature=self._signature(elicited),
             human=sample.human_score(self.criterion),
-            **vars(combined),
+            **vars(elicited.combined),
         )
 
-    def _temperature(self, n: int) -> float:
-        return self.temperature if self.temperature is not None else float(n > 1)
-
-    def signature(self, n: int, method: str) -> str:
-        """One line that names everything which could change the score, in the manner of sacreBLEU."""
-        refused = getattr(self.judge, "without", ())
+    def _signature(self, elicited: Elicited) -> str:
         steps = self.prompts[0].steps
-        parts = {
-            "model": self.judge.name,
-            "criterion": f"{self.criterion.name}@{self.criterion.hash}",
-            "prompt": "+".join(prompt.hash for prompt in self.prompts),
-            "form": "+".join(self.forms),
-            "steps": f"{self.steps}@{_digest(steps)}" if steps else "none",
-            "n": n,
-            "temperature": "default" if "temperature" in refused else f"{self._temperature(n):g}",
-            "readout": method,
-            "off_grid": self.off_grid,
-            "version": version("geval-adapters"),
-        }
-        return "|".join(f"{name}:{value}" for name, value in parts.items())
+        return signature(
+            model=self.judge.name,
+            criterion=f"{self.criterion.name}@{self.criterion.hash}",
+            prompt="+".join(prompt.hash for prompt in self.prompts),
+            form="+".join(self.forms),
+            steps=f"{self.steps}@{_digest(steps)}" if steps else "none",
+            **self.elicitation.signature(elicited),
+            off_grid=self.off_grid,
+        )
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 
@@ -325,7 +257,9 @@ class GEval:
         if store.is_file():
             return list(json.loads(store.read_text(encoding="utf-8"))["steps"])
         messages = prompts.steps_messages(self.criterion)
-        answer = await self.judge.ask(messages, temperature=0.0, max_tokens=None if self._needs_room else 512)
+        answer = await self.judge.ask(
+            messages, temperature=0.0, max_tokens=None if self.elicitation.needs_room else 512
+        )
         self.steps_usage += answer.usage
         reply = answer.replies[0]
         steps = list(prompts.numbered(reply.text))
@@ -344,51 +278,6 @@ class GEval:
                 self.prompts = [replace(prompt, steps=steps) for prompt in self.prompts]
 
 
-@dataclass(frozen=True)
-class Combined:
-    """Several readings of one sample as one: the fields of a `Rating` that they decide."""
-
-    score: float | None
-    distribution: Mapping[float, float]
-    coverage: float
-    bounds: tuple[float, float]
-    std_error: float | None
-    n_valid: int
-    n_failed: int
-    error: str | None
-
-
-def combine(readings: Sequence[Reading]) -> Combined:
-    """The mean of the readings that have a score; the others are missing, neither 0 nor clipped.
-
-    Coverage and bounds are means over all readings, so that an unread reply lowers the one and widens the other.
-    `std_error = s / √n_valid`.
-
-    >>> from geval_adapters import read_text
-    >>> combined = combine([read_text(reply, "1-5") for reply in ("4", "5", "what?")])
-    >>> combined.score, combined.n_failed, round(combined.coverage, 2), combined.std_error
-    (4.5, 1, 0.67, 0.5)
-    """
-    valid = [reading for reading in readings if reading.score is not None]
-    distribution: dict[float, float] = {}
-    described = valid or [reading for reading in readings if reading.distribution]
-    for reading in described:
-        for score, p in reading.distribution.items():
-            distribution[score] = distribution.get(score, 0.0) + p / len(described)
-    scores = [reading.score for reading in valid if reading.score is not None]
-    reasons = Counter(reading.error for reading in readings if reading.error)
-    return Combined(
-        score=fmean(scores) if scores else None,
-        distribution=dict(sorted(distribution.items())),
-        coverage=fmean(reading.coverage for reading in readings),
-        bounds=(fmean(reading.bounds[0] for reading in readings), fmean(reading.bounds[1] for reading in readings)),
-        std_error=stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else None,
-        n_valid=len(valid),
-        n_failed=len(readings) - len(valid),
-        error=None if scores else reasons.most_common(1)[0][0],
-    )
-
-
 def rationale(reply: str) -> str:
     r"""What a reply says beside its rating.
 
@@ -400,52 +289,14 @@ def rationale(reply: str) -> str:
     return text if re.search(r"[^\W\d]{2}", text) else ""
 
 
-async def concurrently(jobs: Iterator[Coroutine[Any, Any, T]], width: int, ordered: bool) -> AsyncGenerator[T]:
-    """Run jobs, `width` at a time, and yield their results as they come or in order; the first error ends all."""
-    running: dict[asyncio.Task[T], None] = {}
-    finished: asyncio.Queue[asyncio.Task[T]] = asyncio.Queue()
+def signature(**parts: str) -> str:
+    """One line that names everything which could change the score, in the manner of sacreBLEU.
 
-    def start() -> None:
-        if (job := next(jobs, None)) is not None:
-            task = asyncio.ensure_future(job)
-            running[task] = None
-            task.add_done_callback(finished.put_nowait)
-
-    try:
-        for _ in range(width):
-            start()
-        while running:
-            task = next(iter(running)) if ordered else await finished.get()
-            result = await task
-            del running[task]
-            start()
-            yield result
-    finally:
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-
-
-async def _next(results: AsyncGenerator[T]) -> T | None:
-    return await anext(results, None)
-
-
-def run(job: Coroutine[Any, Any, T]) -> T:
-    """Wait for a coroutine, also inside a running event loop (a notebook): it runs in a loop of its own thread."""
-    future = asyncio.run_coroutine_threadsafe(job, _own_loop())
-    try:
-        return future.result()
-    except BaseException:
-        future.cancel()
-        raise
-
-
-@cache
-def _own_loop() -> asyncio.AbstractEventLoop:
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="geval-adapters", daemon=True).start()
-    atexit.register(lambda: asyncio.run_coroutine_threadsafe(loop.shutdown_asyncgens(), loop).result(timeout=5))
-    return loop
+    >>> signature(model="openai/gpt-4o-mini", n="1").partition("|version:")[0]
+    'model:openai/gpt-4o-mini|n:1'
+    """
+    parts["version"] = version("geval-adapters")
+    return "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
 def _digest(value: object) -> str:
