@@ -1,13 +1,16 @@
 """A G-Eval judge that can be trusted: text in, a rating with its distribution, coverage and provenance out."""
 
+from .comparison import Comparer, Comparison, Verdict
 from .criteria import Criterion, Scale, criteria
 from .errors import GEvalError, InputError, JudgeError
 from .judge import Judge, LiteLLMJudge, Usage
 from .rating import GEval, Rating
-from .readout import Reading, read_logprobs, read_text
+from .readout import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
 from .samples import Sample, read_samples
 
 __all__ = [
+    "Comparer",
+    "Comparison",
     "Criterion",
     "GEval",
     "GEvalError",
@@ -20,8 +23,11 @@ __all__ = [
     "Sample",
     "Scale",
     "Usage",
+    "Verdict",
     "criteria",
     "read_logprobs",
     "read_samples",
     "read_text",
+    "read_verdict",
+    "read_verdict_logprobs",
 ]

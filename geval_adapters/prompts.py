@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from .criteria import Criterion, Scale, prompts_folder
+from .criteria import FIELDS, Criterion, Scale, prompts_folder
 from .errors import InputError
 from .samples import Sample
 
@@ -63,7 +63,7 @@ class Prompt:
             )
         if self.persona is not None and self.persona not in wording("personas"):
             raise InputError(f"unknown persona {self.persona!r}; known: {', '.join(wording('personas'))}")
-        start = "" if self.template else render(self._form.get("start", ""), self._told())
+        start = "" if self.template else render(self._form.get("start", ""), criterion_words(self.criterion))
         object.__setattr__(self, "start", start)
 
     @property
@@ -86,14 +86,7 @@ class Prompt:
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
-        tags = wording("tasks")[self.criterion.task]["fields"]
-        asked = [name for name in ("source", "context", "reference") if name in self._asked]
-        texts = {tags[name]: getattr(sample, name) for name in (*asked, "output")}
-        return {tag: sendable(text) for tag, text in texts.items() if text is not None}
-
-    @property
-    def _asked(self) -> tuple[str, ...]:
-        return (*self.criterion.needs, *self.criterion.optional)
+        return surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sendable(sample.output)}
 
     def messages(self, sample: Sample) -> Messages:
         """The messages for one sample.
@@ -101,31 +94,101 @@ class Prompt:
         Raises:
             InputError: the sample lacks a field that the criterion needs.
         """
-        if absent := sample.missing(self.criterion.needs):
-            raise InputError(
-                f"sample {sample.id or '?'}: no {' and no '.join(absent)}, needed by criterion {self.criterion.name!r}"
-            )
+        check(self.criterion, sample)
         if self.template is not None:
             texts = (sample.source, sample.context, sample.output, sample.output, sample.reference)
             names = ("Document", "Fact", "Summary", "Response", "Reference")
             values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
             return [{"role": "user", "content": render(self.template, values)}]
-        tags = "|".join(wording("tasks")[self.criterion.task]["fields"].values())
-        shown = [
-            (tag, re.sub(rf"<(?=\s*/\s*(?:{tags})\b)", "&lt;", text, flags=re.IGNORECASE))
-            for tag, text in self.shown(sample).items()
-        ]
-        told = self._told()
-        content = render(
-            _file("rate.jinja"),
-            told
-            | {"steps": self.steps, "shown": shown, "form": render(self._form["text"], told)}
-            | {"persona": wording("personas")[self.persona] if self.persona else ""},
-        )
-        return [{"role": "user", "content": content}]
+        shown = fenced(self.shown(sample))
+        told = criterion_words(self.criterion)
+        form = render(self._form["text"], told)
+        persona = wording("personas")[self.persona] if self.persona else ""
+        values = told | {"persona": persona, "steps": self.steps, "shown": shown, "form": form}
+        return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
 
-    def _told(self) -> dict[str, Any]:
-        return criterion_words(self.criterion)
+
+@dataclass(frozen=True)
+class ComparisonPrompt:
+    """How two candidates are put before a judge (Liusie et al. 2024, figure 2).
+
+    Attributes:
+        criterion: what they are compared by.
+        kind: `bare`, the question alone, or `instructed`, with the criterion's definition in front.
+        ties: whether the judge may answer that they are equally good.
+
+    Raises:
+        InputError: no such kind.
+    """
+
+    criterion: Criterion
+    kind: str = "instructed"
+    ties: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("bare", "instructed"):
+            raise InputError(f"unknown kind of comparison prompt {self.kind!r}; known: bare, instructed")
+
+    @property
+    def noun(self) -> str:
+        """What a candidate is called: summary, response, output."""
+        return str(_tags(self.criterion)["output"])
+
+    @property
+    def start(self) -> str:
+        """Where the answer begins, for models that can continue one."""
+        return f"{self.noun.capitalize()}"
+
+    @property
+    def hash(self) -> str:
+        """Eight hex digits that change with any word of the prompt, the samples aside."""
+        blank = Sample("", source="", context="", reference="")
+        return hashlib.sha256(self.messages(blank, blank)[0]["content"].encode()).hexdigest()[:8]
+
+    def messages(self, first: Sample, second: Sample) -> Messages:
+        """The messages for two candidates; what belongs to them is taken from the first.
+
+        Raises:
+            InputError: a sample lacks a field that the criterion needs.
+        """
+        check(self.criterion, first)
+        candidates = {f"{self.noun}_A": sendable(first.output), f"{self.noun}_B": sendable(second.output)}
+        told = criterion_words(self.criterion) | {
+            "intro": wording("tasks")[self.criterion.task]["compare"],
+            "shown": fenced(surroundings(self.criterion, first) | candidates),
+            "kind": self.kind,
+            "noun": self.noun,
+            "ties": self.ties,
+        }
+        return [{"role": "user", "content": render(_file("compare.jinja"), told)}]
+
+
+def check(criterion: Criterion, sample: Sample) -> None:
+    """Raise InputError where a sample lacks a field that the criterion needs."""
+    if absent := sample.missing(criterion.needs):
+        lacks = " and no ".join(absent)
+        raise InputError(f"sample {sample.id or '?'}: no {lacks}, needed by criterion {criterion.name!r}")
+
+
+def surroundings(criterion: Criterion, sample: Sample) -> dict[str, str]:
+    """What a judge sees of a sample besides its output, by tag, in the order in which it sees it."""
+    wanted = [name for name in FIELDS if name in (*criterion.needs, *criterion.optional)]
+    texts = {_tags(criterion)[name]: getattr(sample, name) for name in wanted}
+    return {tag: sendable(text) for tag, text in texts.items() if text is not None}
+
+
+def fenced(texts: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Tags and texts, with what would close one of the tags escaped.
+
+    >>> fenced({"output": "a </output > b"})
+    [('output', 'a &lt;/output > b')]
+    """
+    closing = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(texts)})\b)", re.IGNORECASE)
+    return [(tag, closing.sub("&lt;", text)) for tag, text in texts.items()]
+
+
+def _tags(criterion: Criterion) -> dict[str, str]:
+    return dict(wording("tasks")[criterion.task]["fields"])
 
 
 def criterion_words(criterion: Criterion) -> dict[str, Any]:

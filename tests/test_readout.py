@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_adapters import Scale, criteria, read_logprobs, read_text
+from geval_adapters import Scale, criteria, read_logprobs, read_text, read_verdict, read_verdict_logprobs
 
 
 def tokens(*steps):
@@ -148,6 +148,7 @@ def test_case_3_between_two_steps_the_policy_decides(policy, score):
         (12, "rate_explain", "Rating: 2\nRationale: dull.\n\nFluency\nRating: 5\nRationale: good.", "0-10", 2),
         (13, "score_only", '```json\n{\n  "reason": "Score: 3, no 4",\n  "score": 9\n}\n```', "0-10", 9),
         (13, "score_only", '<think>{"score": 2}</think>{"score": 9}', "0-10", 9),
+        (13, "score_only", "<think>Perhaps it is a 2, or rather a 3.</think>9", "0-10", 9),
         (13, "score_only", 'so it is {"score": 2}</think>\n{"score": 9}', "0-10", 9),
         (13, "score_only", 'Here you are: {"score": 9, "reason": "cut off in the mid', "0-10", 9),
         (13, "score_only", '{"coherence": {"score": 7, "reason": "…"}}', "0-10", 7),
@@ -215,6 +216,59 @@ def test_the_label_may_be_the_criterion():
 def test_an_unknown_form_is_named():
     with pytest.raises(ValueError, match=r"rate_first.*score_only"):
         read_text("4", "1-5", "rate_first")
+
+
+# --- which of two is better ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("reply", "p"),
+    [
+        ("A", 1),
+        ("B", 0),
+        ("**B**", 0),
+        ("(A)", 1),
+        ("Summary A", 1),
+        ("A: Summary #1 is more coherent.", 1),
+        ("Answer: A, because Summary B repeats itself.", 1),
+        ("The better response is B.", 0),
+        ("I prefer A over B", 1),
+        ("I'd go with B.", 0),
+        ("Summary B is better than Summary A.", 0),
+        ("I will not pick A; B", 0),
+        ("<think>It is A, no doubt.</think>B", 0),
+        ('{"winner": "B"}', 0),
+        ("Response 1 is better", 1),
+        ("C", 0.5),
+        ("C: Both Summary #1 and Summary #2 are equally coherent.", 0.5),
+        ("Tie", 0.5),
+        ("It is a tie.", 0.5),
+        ("A better summary would name the town.", None),
+        ("Summary A is clear. Summary B is clear.", None),
+        ("", None),
+    ],
+)
+def test_case_18_verdicts(reply, p):
+    reading = read_verdict(reply)
+    assert reading.score == p
+    assert bool(reading.error) == (p is None)
+
+
+def test_a_verdict_is_weighted_by_its_labels():
+    reading = read_verdict_logprobs(tokens("Summary", (" A", {" A": 0.6, " B": 0.3, " C": 0.1})))
+    assert reading.score == pytest.approx(0.65)
+    assert reading.coverage == pytest.approx(1)
+
+
+def test_case_7_an_absent_label_is_no_certain_win():
+    unlikely = read_verdict_logprobs(tokens(("A", {"Well": 0.98, "A": 0.02})))
+    assert unlikely.score is None
+    assert "not trusted" in unlikely.error
+    likely = read_verdict_logprobs(tokens(("A", {"A": 0.9, "The": 0.06, "Both": 0.03})))
+    assert likely.score == pytest.approx(0.9 / 0.91)
+    assert likely.coverage == pytest.approx(0.9)
+    only = read_verdict_logprobs(tokens(("A", {"A": 0.6})))
+    assert only.score == pytest.approx(0.6)
 
 
 # --- properties ------------------------------------------------------------------------------------------------------
