@@ -164,16 +164,16 @@ def read_verdict_logprobs(content: Sequence[Mapping[str, Any]], *, shown: Iterab
     if isinstance(found, str):
         return _unread(VERDICTS, found)
     masses: dict[float, float] = {}
-    least = 1.0
+    least = unlisted = 1.0
     for spelling, mass in _branches(tokens, found.start, VERDICTS):
-        least = min(least, mass)
+        least, unlisted = min(least, mass), unlisted - mass
         if spelling.value is not None:
             masses[spelling.value] = masses.get(spelling.value, 0.0) + mass
     reading = _distribution(masses, [], VERDICTS, False)
     absent = {1.0, 0.0} - set(masses)
     if reading.score is None or len(absent) != 1:
         return reading
-    masses[absent.pop()] = min(least, max(0.0, 1.0 - sum(masses.values())))
+    masses[absent.pop()] = min(least, max(0.0, unlisted))
     total = sum(masses.values())
     p = {value: mass / total for value, mass in masses.items()}
     return replace(reading, score=sum(value * share for value, share in p.items()), distribution=p)
