@@ -18,7 +18,7 @@ import re
 import time
 import weakref
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -171,7 +171,9 @@ class LiteLLMJudge:
         self._most_n = local.SLOTS if self._provider == "local" else 128
         self._top = TOP_LOGPROBS
         self._answered = False
-        self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = weakref.WeakKeyDictionary()
+        self._gates: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
+            weakref.WeakKeyDictionary()
+        )
 
     @property
     def _provider(self) -> str:
@@ -253,13 +255,13 @@ class LiteLLMJudge:
         attempt = 0
         while True:
             try:
-                async with self._line.gate:
+                async with self._gate:
                     route = self._route
                     sent = {key: value for key, value in body.items() if key not in self.without}
                     if "top_logprobs" in sent:
                         sent["top_logprobs"] = self._top
                     try:
-                        response = await asyncio.wait_for(route.send(sent, self._line, self.timeout), self.timeout + 1)
+                        response = await asyncio.wait_for(route.send(sent, self.timeout), self.timeout + 1)
                     except (TimeoutError, asyncio.TimeoutError):
                         raise Fault(408, f"no answer within {self.timeout:g} s") from None
                     if not response.get("choices"):
@@ -272,7 +274,7 @@ class LiteLLMJudge:
                     if body.get("n", 1) > self._most_n:
                         return {"choices": []}
                     continue
-                if fault.status in (401, 403, 404) or "insufficient_quota" in fault.message:
+                if fault.status in (401, 403, 404) or _NO_QUOTA.search(fault.message):
                     raise JudgeError(f"{self.name}: {fault.message}{self._route.hint(fault.status)}") from None
                 passing = fault.status in (408, 409, 429) or fault.status >= 500
                 if not passing or attempt >= self.retries:
@@ -304,11 +306,8 @@ class LiteLLMJudge:
         return False
 
     @property
-    def _line(self) -> _Line:
-        loop = asyncio.get_running_loop()
-        if loop not in self._lines:
-            self._lines[loop] = _Line(asyncio.Semaphore(self.concurrency))
-        return self._lines[loop]
+    def _gate(self) -> asyncio.Semaphore:
+        return self._gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
 
     def _usage(self, response: Mapping[str, Any]) -> Usage:
         told = response.get("usage") or {}
@@ -327,12 +326,15 @@ class LiteLLMJudge:
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process without what belongs to this one: servers, connections, event loops."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues")}
-        return state | {"_lines": None}
+        return state | {"_gates": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._lines = weakref.WeakKeyDictionary()
+        self._gates = weakref.WeakKeyDictionary()
 
+
+_NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
+"""A 429 that no waiting mends."""
 
 UNREACHABLE = 599
 """Not a status of HTTP: nothing answered at the address."""
@@ -355,29 +357,28 @@ def _reply(choice: Mapping[str, Any]) -> Reply:
     return Reply(str(text), content or None, cut=choice.get("finish_reason") == "length")
 
 
-@dataclass
-class _Line:
-    """What belongs to one event loop: how many requests may be under way, and the connections."""
-
-    gate: asyncio.Semaphore
-    kept: dict[str, Any] = field(default_factory=dict)
-
-    async def session(self) -> aiohttp.ClientSession:
-        if "session" not in self.kept:
-            import aiohttp
-
-            session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=True)
-            # An event loop that ends closes the async generators begun on it: so it also closes the session.
-            self.kept = {"session": session, "closer": _closer(session)}
-            await anext(self.kept["closer"])
-        return self.kept["session"]  # type: ignore[no-any-return]
+_sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None, None]]] = {}
 
 
-async def _closer(session: aiohttp.ClientSession) -> AsyncGenerator[None, None]:
-    try:
-        yield
-    finally:
-        await session.close()
+async def _session() -> aiohttp.ClientSession:
+    """The connections of the running event loop, shared by all judges; closed with the loop."""
+    loop = asyncio.get_running_loop()
+    if loop not in _sessions:
+        import aiohttp
+
+        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=True)
+
+        async def closer() -> AsyncGenerator[None, None]:
+            try:
+                yield
+            finally:
+                del _sessions[loop]
+                await session.close()
+
+        # An event loop that ends closes the async generators that were begun on it.
+        _sessions[loop] = session, closer()
+        await anext(_sessions[loop][1])
+    return _sessions[loop][0]
 
 
 class _DirectRoute:
@@ -405,10 +406,10 @@ class _DirectRoute:
     def hint(self, status: int) -> str:
         return f" (is {self._key_name} right?)" if status in (401, 403) and self._key_name else ""
 
-    async def send(self, body: dict[str, Any], line: _Line, timeout: float) -> dict[str, Any]:
+    async def send(self, body: dict[str, Any], timeout: float) -> dict[str, Any]:
         import aiohttp
 
-        session = await line.session()
+        session = await _session()
         limit = aiohttp.ClientTimeout(total=timeout)
         try:
             async with session.post(
@@ -450,10 +451,13 @@ class _LiteLLMRoute:
         self.undeclared = {name for name in _OPTIONAL if name not in declared} - {"continue_final_message"}
 
     def hint(self, status: int) -> str:
+        if status not in (401, 403):
+            return ""
         missing = self._litellm.validate_environment(self._model)["missing_keys"]
-        return f" (set {', '.join(missing)})" if status in (401, 403) and missing else ""
+        usual = f"{self._model.partition('/')[0].upper()}_API_KEY"
+        return f" (set {', '.join(missing)})" if missing else f" (is {usual} right?)"
 
-    async def send(self, body: dict[str, Any], line: _Line, timeout: float) -> dict[str, Any]:
+    async def send(self, body: dict[str, Any], timeout: float) -> dict[str, Any]:
         sent = dict(body)
         extra = {key: sent.pop(key) for key in ("continue_final_message", "add_generation_prompt") if key in sent}
         if extra:

@@ -1,0 +1,108 @@
+"""A loopback server that speaks the OpenAI protocol, and the data that lie beside the checkout."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+DATA = Path(os.environ.get("GEVAL_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
+KEY = "sk-test-0123456789abcdef"
+
+
+@pytest.fixture
+def data() -> Path:
+    """The folder with human ratings and real replies, which is no part of the project."""
+    if not DATA.is_dir():
+        pytest.skip(f"needs the human ratings and real replies in {DATA} (or $GEVAL_TEST_DATA)")
+    return DATA
+
+
+def completion(*texts: str, logprobs: list[dict[str, float]] | None = None, finish: str = "stop") -> dict:
+    """A chat completion; `logprobs` gives each token's alternatives, the first of which is the token itself."""
+    content = None
+    if logprobs is not None:
+        tops = [[{"token": t, "logprob": math.log(p)} for t, p in step.items()] for step in logprobs]
+        content = {"content": [{**top[0], "top_logprobs": top} for top in tops]}
+    choices = [
+        {"index": i, "finish_reason": finish, "logprobs": content, "message": {"role": "assistant", "content": text}}
+        for i, text in enumerate(texts)
+    ]
+    usage = {"prompt_tokens": 100, "completion_tokens": 3 * len(texts), "prompt_tokens_details": {"cached_tokens": 40}}
+    return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+
+
+class Trouble(Exception):  # noqa: N818
+    """What a handler raises to answer with something else than a completion."""
+
+    def __init__(self, status: int = 200, body: bytes = b"", retry_after: str | None = None, hang: float = 0) -> None:
+        self.status, self.body, self.retry_after, self.hang = status, body, retry_after, hang
+
+
+def refusal(status: int, message: str, **more: str) -> Trouble:
+    return Trouble(status, json.dumps({"error": {"message": message, **more}}).encode())
+
+
+class Server:
+    """Answers with what `handler(request)` returns; keeps the requests."""
+
+    def __init__(self) -> None:
+        self.handler: Callable[[dict], dict] = lambda request: completion(*["Rating: 4"] * request.get("n", 1))
+        self.requests: list[dict] = []
+        self.headers: list[dict] = []
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+            def do_POST(self) -> None:
+                request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                outer.requests.append(request)
+                outer.headers.append(dict(self.headers))
+                status, retry_after = 200, None
+                try:
+                    body = json.dumps(outer.handler(request)).encode()
+                except Trouble as trouble:
+                    time.sleep(trouble.hang)
+                    status, body, retry_after = trouble.status, trouble.body, trouble.retry_after
+                try:
+                    self.send_response(status)
+                    if retry_after:
+                        self.send_header("Retry-After", retry_after)
+                    self.send_header("Content-Type", "application/json")
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+                except OSError:  # the client has gone
+                    self.close_connection = True
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.base = f"http://127.0.0.1:{self._server.server_port}/v1"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Server:
+    """A server that stands where OpenAI's would."""
+    started = Server()
+    monkeypatch.setenv("OPENAI_API_BASE", started.base)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("GEVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("GEVAL_MODEL", raising=False)
+    yield started
+    started.close()
