@@ -213,9 +213,11 @@ class Run:
                     console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
         for each in summaries:
             for reason, count in each.reasons.most_common():
-                errors.print(f"{each.criterion}: {count} not rated: {reason}", style="red", markup=False)
+                errors.print(
+                    f"{each.criterion}: {count} not rated: {reason}", style="red", markup=False, soft_wrap=True
+                )
         for note in self.data.notes():
-            errors.print(report.plain(note), style="yellow", markup=False)
+            errors.print(report.plain(note), style="yellow", markup=False, soft_wrap=True)
 
 
 @contextmanager
