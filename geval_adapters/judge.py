@@ -138,7 +138,7 @@ class LiteLLMJudge:
         model: `openai/gpt-4o-mini`, `anthropic/…`, `hosted_vllm/…`, any other LiteLLM string; `local/smollm2`,
             `local/FILE.gguf`, `local/hf:OWNER/REPO/FILE.gguf`. The default is `default_model()`.
         api_base, api_key: where the model is served, and the key, if not as the provider's environment variables say.
-        concurrency: requests under way at once.
+        concurrency: requests under way at once; an embedded model works on one.
         timeout: seconds that one request may take.
         retries: how often a request is sent again after a fault that may pass.
         direct: whether endpoints that speak the OpenAI protocol are reached without LiteLLM.
@@ -164,7 +164,7 @@ class LiteLLMJudge:
         self.name = model or default_model()
         self.timeout = timeout
         self.retries = retries
-        self.concurrency = concurrency
+        self.concurrency = min(concurrency, local.SLOTS) if self._provider == "local" else concurrency
         self._given = (api_base, api_key)
         self._direct = direct
         self.without: set[str] = set()

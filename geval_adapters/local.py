@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 from .errors import JudgeError
 
 SMOLLM2 = "smollm2"
-SLOTS = max(2, min(4, os.cpu_count() or 2))
-"""How many requests the server works on at once; llama.cpp takes `n` only up to this."""
+SLOTS = 1
+"""How many requests the server works on at once, and the most that it takes for `n`. With more, a score would depend on
+what happens to run beside it (by up to .02 on a scale of 1-5), and two cores would be no faster for it."""
 CONTEXT = 8192
 """Tokens that one request may take."""
 
@@ -55,6 +56,7 @@ def _server(name: str) -> tuple[Endpoint, Any]:
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * CONTEXT
     parameters.cpuparams.n_threads = os.cpu_count() or 2
+    parameters.cpuparams.poll = 0  # waiting threads sleep: spinning ones starve each other on a busy machine
     parameters.cache_ram_mib = 512
     # The same text must get the same score, whatever runs beside it and whatever part of it is cached: these three
     # make llama.cpp's arithmetic independent of how it batches. They cost no time on a model of this size.
