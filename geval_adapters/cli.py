@@ -288,6 +288,57 @@ def show_prompt(
                 typer.echo(f"\n[assistant, where the model can continue it]\n{prompt.start}")
 
 
+@app.command("meta-eval")
+def meta_eval(
+    files: Annotated[list[str], typer.Argument(help="Ratings of `geval score`, or raw replies in the G-Eval format.")],
+    criterion: Annotated[str, typer.Option("--criterion", "-c", help="Which criterion the files are about.")],
+    baseline: Annotated[str | None, typer.Option(help="A file that each judge is tested against.")] = None,
+    form: Annotated[list[str], typer.Option(help="Form of the raw replies: one, or one per file.")] = ["rate_explain"],  # noqa: B006
+    off_grid: Annotated[str, typer.Option(help="A value between two steps.", callback=_one_of(OFF_GRID))] = "keep",
+    average: Annotated[bool, typer.Option("--average", help="Add the files' mean score as a judge.")] = False,
+    level: Annotated[list[str], typer.Option(help="dataset, document, system; default all.")] = list(report.LEVELS),  # noqa: B006
+    resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples of the documents.")] = 1000,
+    seed: Annotated[int, typer.Option()] = 0,
+    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how well judges agree with people.
+
+    Several files are several judges of the same items, matched by id.
+    """
+    from . import metaeval
+
+    if wrong := [each for each in level if each not in report.LEVELS]:
+        raise InputError(f"unknown level {wrong[0]!r}; known: {', '.join(report.LEVELS)}")
+    if wrong := [each for each in form if each not in FORMS]:
+        raise InputError(f"unknown form {wrong[0]!r}; known: {', '.join(FORMS)}")
+    paths = [*files, *([baseline] if baseline else [])]
+    if len(form) not in (1, len(paths)):
+        raise InputError(f"{len(form)} forms for {len(paths)} files: give one, or one per file, the baseline's last")
+    chosen = find_criterion(criterion)
+    forms = form * len(paths) if len(form) == 1 else form
+    judged = [metaeval.read_judged(path, chosen, own, off_grid) for path, own in zip(paths, forms, strict=True)]
+    against = judged.pop() if baseline else None
+    if average:
+        judged.append(metaeval.average(judged))
+    result = metaeval.evaluate(chosen, judged, against, resamples=resamples, seed=seed)
+    if html:
+        title = f"Agreement with people: {chosen.name}"
+        sections = [*report.agreement_sections(result, level), *report.agreement_plots(result)]
+        _write_page(html, report.page(title, sections))
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        report.print_sections(report.agreement_sections(result, level), output_console())
+
+
+def _write_page(path: Path, page: str) -> None:
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+
+
 def output_console() -> Console:
     """Standard output; as wide as it takes where it is piped."""
     return Console(width=None if sys.stdout.isatty() else 240, highlight=False)

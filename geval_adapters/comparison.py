@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .criteria import Criterion, find_criterion
 from .elicitation import Elicitation, Question, concurrently, run
 from .errors import InputError
-from .judge import Judge, LiteLLMJudge, Reply, Usage
+from .judge import Judge, Reply, Usage, judge_of
 from .prompts import ComparisonPrompt, surroundings
 from .rating import signature
 from .readout import Reading, read_verdict, read_verdict_logprobs
@@ -144,7 +144,7 @@ class Comparer:
     ) -> None:
         self.criterion = find_criterion(criterion)
         self.prompt = ComparisonPrompt(self.criterion, kind, ties)
-        self.judge: Judge = LiteLLMJudge(model, **options) if model is None or isinstance(model, str) else model
+        self.judge = judge_of(model, options)
         self.elicitation = Elicitation(self.judge, n, temperature, readout)
 
     def compare(self, first: str | Sample, second: str | Sample, **fields: str) -> Comparison:

@@ -121,6 +121,19 @@ def default_model() -> str:
     )
 
 
+def judge_of(model: str | Judge | None, options: Mapping[str, Any]) -> Judge:
+    """A judge as it is, or the one that a model string names.
+
+    Raises:
+        TypeError: options for a judge that is built already.
+    """
+    if model is None or isinstance(model, str):
+        return LiteLLMJudge(model, **options)
+    if options:
+        raise TypeError(f"{', '.join(options)}: options of a model string, but a judge was given")
+    return model
+
+
 class Fault(Exception):  # noqa: N818
     """A request that brought no response: status as in HTTP, and how long the provider asks to wait."""
 

@@ -19,7 +19,7 @@ from . import prompts
 from .criteria import OFF_GRID, Criterion, ScaleLike, find_criterion
 from .elicitation import Elicitation, Elicited, Question, concurrently, run, stream
 from .errors import InputError, JudgeError
-from .judge import Judge, LiteLLMJudge, Reply, Usage
+from .judge import Judge, Reply, Usage, judge_of
 from .readout import Reading, read_logprobs, read_text
 from .samples import Sample
 
@@ -156,7 +156,7 @@ class GEval:
         self.prompts = [
             prompts.Prompt(self.criterion, form, tuple(told_steps or ()), persona, template) for form in self.forms
         ]
-        self.judge: Judge = LiteLLMJudge(model, **options) if model is None or isinstance(model, str) else model
+        self.judge = judge_of(model, options)
         self.elicitation = Elicitation(
             self.judge,
             n if n is not None else base.get("n"),

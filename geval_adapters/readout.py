@@ -374,7 +374,8 @@ _NOT_CHOSEN = re.compile(
 _VERDICT_RULES = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (
-        rf"\A\s*\W{{0,9}}(?i:{_NOUN}?)(?P<letter>[ABC])(?=\s*(?:\Z|[.:;,)\]\"\n-]))",
+        rf"\A\s*\W{{0,9}}(?i:{_NOUN}?)(?P<letter>[ABC])(?=\s*(?:\Z|[.:;,)\]\"\n-])"
+        r"|\s+(?:is|was)\s+(?:the\s+)?(?:better|best|more|preferable|superior)\b)",
         rf"(?i:\b(?:answer|verdict|choice|winner|better|best|prefer\w*|choose|pick|select|go with)\b)[^.\n;]{{0,40}}?"
         rf"(?i:{_NOUN}?)\b(?P<letter>[ABC])\b(?!\s+[a-z])",
         rf"(?i:{_NOUN})(?P<letter>[AB])\s+(?:is|was|has|wins|reads|does|provides|gives)\b",

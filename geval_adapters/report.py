@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE
 from rich.console import Console
@@ -16,6 +17,10 @@ from rich.text import Text
 
 from .judge import Usage
 from .rating import Rating
+
+if TYPE_CHECKING:
+    from .agreement import Agreement, Coefficient
+    from .metaeval import MetaEvaluation
 
 
 @dataclass
@@ -154,3 +159,145 @@ def cost(usage: Usage) -> str:
 def _short(reason: str) -> str:
     """The reason without what differs from reply to reply."""
     return plain(re.sub(r"(no rating in the reply|the judge refused): .*", r"\1", reason, flags=re.DOTALL), 200)
+
+
+# --- judges against people -------------------------------------------------------------------------------------------
+
+_COEFFICIENTS = {
+    "pearson": "Pearson r",
+    "spearman": "Spearman ρ",
+    "kendall_b": "Kendall τ-b",
+    "kendall_c": "Kendall τ-c",
+    "pairwise_accuracy": "pairs right",
+    "pairwise_accuracy_calibrated": "pairs right (ε)",
+}
+LEVELS = ("dataset", "document", "system")
+
+
+@dataclass
+class Section:
+    """A part of a report: what it is about, pictures, a table and remarks. Terminal and page show the same."""
+
+    title: str
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    notes: Sequence[str] = ()
+    plots: Sequence[str] = ()
+
+
+def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -> Iterator[Section]:
+    """The tables of a meta-evaluation: one per level, then tests and α."""
+    everyone = [*result.judges, *result.baselines]
+    for level in levels:
+        heads = ("judge", "n", "unread", *_COEFFICIENTS.values(), "skipped")
+        rows, notes = [], []
+        for judged, agreement in everyone:
+            figures = getattr(agreement, level)
+            if figures is None:
+                notes += [f"{_tail(judged.file)}: {note}" for note in agreement.notes if level in note]
+                continue
+            first = figures.pearson
+            shown = [_figure(getattr(figures, name)) for name in _COEFFICIENTS]
+            skipped = f"{first.skipped} constant" if first.skipped else "0"
+            rows.append([_tail(judged.file), str(first.n), str(judged.unread), *shown, skipped])
+        if rows:
+            yield Section(f"{level}-level agreement with people: {result.criterion}", heads, rows, _once(notes))
+    notes = _once(
+        f"{_tail(judged.file)}: {note}" for judged, agreement in result.judges for note in _remarks(agreement)
+    )
+    if notes:
+        yield Section("remarks", notes=notes)
+    if result.tests:
+        heads = ("judge", "against", "test", "statistic", "p", "p one-sided", "p (Holm)", "n", "unmatched", "")
+        rows = [
+            [
+                *(_tail(test.judge), _tail(test.baseline), test.test),
+                *map(_number, (test.statistic, test.p, test.p_one_sided, test.p_holm)),
+                *(str(test.n), str(test.unmatched), test.note),
+            ]
+            for test in result.tests
+        ]  # fmt: skip
+        what = "Williams: dataset-level r. Permutation over documents: document-level τ-b."
+        yield Section("is the judge better than the baseline?", heads, rows, [what])
+    if result.alphas:
+        rows = [[_tail(name), *map(_number, alphas.values())] for name, alphas in result.alphas.items()]
+        yield Section(
+            "Krippendorff's α between a judge's replies, and between judges",
+            ("", "nominal", "ordinal", "interval"),
+            rows,
+        )
+
+
+def agreement_plots(result: MetaEvaluation) -> Iterator[Section]:
+    """The pictures of a meta-evaluation."""
+    from . import plots
+
+    for name, level in (("pearson", "dataset"), ("kendall_b", "document")):
+        rows: list[plots.Interval] = []
+        for judged, agreement in [*result.judges, *result.baselines]:
+            figure: Coefficient | None = getattr(getattr(agreement, level), name, None)
+            if figure is not None and figure.value is not None:
+                rows.append((_tail(judged.file), figure.value, figure.low, figure.high))
+        title = f"{_COEFFICIENTS[name]}, {level} level"
+        yield Section(title, plots=[plots.intervals(rows, title)])
+    for judged, _ in result.judges:
+        pairs = [(i.score, i.human) for i in judged.items.values() if i.score is not None and i.human is not None]
+        if pairs:
+            judge, human = [score for score, _ in pairs], [score for _, score in pairs]
+            drawn = [
+                plots.scatter(judge, human, "each dot: items with these two scores; larger: more of them"),
+                plots.histogram({"judge": judge, "people": human}, "how often each score is given"),
+            ]
+            yield Section(_tail(judged.file), plots=drawn)
+
+
+def print_sections(sections: Iterable[Section], console: Console) -> None:
+    """Sections as terminal tables."""
+    for section in sections:
+        console.print(Text(section.title, style="bold"))
+        if section.rows:
+            console.print(table(section.heads, section.rows, console))
+        for note in section.notes:
+            console.print(Text(plain(note, 400), style="dim"), soft_wrap=True)
+        console.print()
+
+
+def page(title: str, sections: Iterable[Section]) -> str:
+    """Sections as one self-contained HTML page; all text in it is escaped."""
+    import jinja2
+
+    source = (Path(__file__).parent / "page.html.jinja").read_text(encoding="utf-8")
+    template = jinja2.Environment(autoescape=True).from_string(source)
+    return template.render(title=title, sections=list(sections))
+
+
+def _figure(figure: Coefficient) -> str:
+    if figure.value is None:
+        return "undefined"
+    interval = f" [{figure.low:.3f}, {figure.high:.3f}]" if figure.low is not None and figure.high is not None else ""
+    return f"{figure.value:.3f}{interval}"
+
+
+def _remarks(agreement: Agreement) -> Iterator[str]:
+    yield from agreement.notes
+    for level in LEVELS:
+        figures = getattr(agreement, level)
+        for name, shown in _COEFFICIENTS.items() if figures else ():
+            figure = getattr(figures, name)
+            if figure.value is None:
+                yield f"{shown}, {level} level, is {figure.note}"
+            elif figure.skipped and figure.value_constant_as_zero is not None:
+                zero = figure.value_constant_as_zero
+                yield f"{shown}, {level} level: {zero:.3f} if the {figure.skipped} constant documents count as 0"
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}" if abs(value) < 0.001 else f"{value:.3f}"
+
+
+def _tail(name: str) -> str:
+    return plain(Path(name).name, 60)
+
+
+def _once(notes: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(notes))

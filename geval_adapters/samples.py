@@ -10,13 +10,15 @@ import json
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 from .criteria import Criterion
 from .errors import InputError
+
+T = TypeVar("T")
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "source": ("source", "input"),
@@ -97,29 +99,47 @@ def read_samples(
     if unknown := set(names) - set(ALIASES):
         raise InputError(f"unknown field {', '.join(sorted(unknown))}; a sample has {', '.join(ALIASES)}")
     seen: Counter[str] = Counter()
+
+    def sample(row: Mapping[str, Any], number: int) -> Sample:
+        made = _sample(row, names, number, seen)
+        if absent := made.missing(needs):
+            raise InputError(f"no {' and no '.join(absent)}; name the column with --field {absent[0]}=COLUMN")
+        return made
+
+    return read_rows(path, sample, bad_rows)
+
+
+def read_rows(
+    path: str | Path, make: Callable[[Mapping[str, Any], int], T], bad_rows: list[str] | None = None
+) -> Iterator[T]:
+    """What `make` makes of each row and its number; its InputErrors are raised, or collected, with file and line."""
     empty = True
     for number, (line, row) in enumerate(_rows(str(path)), start=1):
         empty = False
         try:
             if isinstance(row, ValueError):
                 raise InputError(str(row))
-            sample = _sample(row, names, number, seen)
-            if absent := sample.missing(needs):
-                raise InputError(f"no {' and no '.join(absent)}; name the column with --field {absent[0]}=COLUMN")
+            if not isinstance(row, Mapping):
+                kind = type(row).__name__
+                raise InputError(f"expected an object with fields such as output and source, found {kind}")
+            made = make(row, number)
         except InputError as error:
             problem = f"{path}:{line}: {error}"
             if bad_rows is None:
                 raise InputError(problem) from None
             bad_rows.append(problem)
             continue
-        yield sample
+        yield made
     if empty:
         raise InputError(f"{path}: is empty")
 
 
-def _sample(row: object, names: Mapping[str, tuple[str, ...]], number: int, seen: Counter[str]) -> Sample:
-    if not isinstance(row, Mapping):
-        raise InputError(f"expected an object with fields such as output and source, found {type(row).__name__}")
+def sample_of(row: Mapping[str, Any], number: int, seen: Counter[str]) -> Sample:
+    """A row as a sample, under the usual names; `seen` counts the ids, so that each is given once."""
+    return _sample(row, ALIASES, number, seen)
+
+
+def _sample(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]], number: int, seen: Counter[str]) -> Sample:
     found = {name: next((row[key] for key in keys if row.get(key) is not None), None) for name, keys in names.items()}
     texts: dict[str, str | None] = {}
     for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id"):

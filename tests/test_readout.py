@@ -233,6 +233,7 @@ def test_an_unknown_form_is_named():
         ("Answer: A, because Summary B repeats itself.", 1),
         ("The better response is B.", 0),
         ("I prefer A over B", 1),
+        ("A is better in terms of coherence, as it names the town.", 1),
         ("I'd go with B.", 0),
         ("Summary B is better than Summary A.", 0),
         ("I will not pick A; B", 0),
