@@ -17,7 +17,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from geval_adapters import InputError, JudgeError, Usage
-from geval_adapters.judge import TOP_LOGPROBS, Answer, Reply, facts, redact
+from geval_adapters.judge import TOP_LOGPROBS, Answer, Reply, cost_of, facts, redact
 
 log = logging.getLogger("langchain_geval")
 
@@ -130,8 +130,10 @@ class ChatModelJudge:
 
     def _usage(self, message: object) -> Usage:
         told = getattr(message, "usage_metadata", None) or {}
-        cached = (told.get("input_token_details") or {}).get("cache_read") or 0
-        return Usage(told.get("input_tokens", 0), cached, told.get("output_tokens", 0), 1, None)
+        prompt, completion = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
+        cached = int((told.get("input_token_details") or {}).get("cache_read") or 0)
+        cost = cost_of(self.name, prompt, cached, completion) if told else None
+        return Usage(prompt, cached, completion, 1, cost)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process without what belongs to this one's event loops."""

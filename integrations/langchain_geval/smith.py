@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import combinations
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -81,7 +82,9 @@ class SmithEvaluator(_SmithEvaluator):
         self, inputs: Any = None, outputs: Any = None, reference_outputs: Any = None, context: Any = None
     ) -> Feedback | list[Feedback]:
         """One feedback, or one for each of several criteria."""
-        result = self.evaluator.evaluate(self._sample(inputs, outputs, reference_outputs, context))
+        sample = self._sample(inputs, outputs, reference_outputs, context)
+        with _kept_local():
+            result = self.evaluator.evaluate(sample)
         feedback = [_feedback(row) for row in result.get("ratings", {"": result}).values()]
         return feedback[0] if len(feedback) == 1 else feedback
 
@@ -102,7 +105,8 @@ class SmithComparer(_SmithEvaluator):
             first = self._sample(inputs, a.outputs, references, None)
             fields = {name: getattr(first, name) for name in ("source", "reference", "context")}
             pair = {"prediction": first.output, "prediction_b": self._output(b.outputs), **fields}
-            result = self.evaluator.evaluate(pair)
+            with _kept_local():
+                result = self.evaluator.evaluate(pair)
             score = result["score"]
             for run, its_score in ((a, score), (b, None if score is None else 1 - score)):
                 p[run.id].append(its_score)
@@ -112,6 +116,18 @@ class SmithComparer(_SmithEvaluator):
             "scores": {run: _mean(scores) for run, scores in p.items()},
             "comment": {str(run): "\n".join(lines) for run, lines in told.items()},
         }
+
+
+@contextmanager
+def _kept_local() -> Iterator[None]:
+    """Do not trace where LangSmith was told to upload nothing: LangChain's tracer takes "local" for a plain yes."""
+    from langsmith.run_helpers import get_tracing_context, tracing_context
+
+    if get_tracing_context()["enabled"] != "local":
+        yield
+        return
+    with tracing_context(enabled=False):
+        yield
 
 
 def _mean(scores: Sequence[float | None]) -> float | None:
