@@ -64,6 +64,7 @@ class Scripted(BaseChatModel):
     model: str = "scripted-1"
     seen: list[dict[str, Any]] = []  # noqa: RUF012
     refuses: str = ""
+    alternatives: int = 20
     pause: float = 0.0
     most: int = 0
     now: int = 0
@@ -82,6 +83,8 @@ class Scripted(BaseChatModel):
         self.now -= 1
         if self.refuses and self.refuses in kwargs:
             raise TypeError(f"create() got an unexpected keyword argument '{self.refuses}'")
+        if kwargs.get("top_logprobs", 0) > self.alternatives:
+            raise ValueError(f"top_logprobs must be at most {self.alternatives}")
         self.seen.append({"messages": messages, "stop": stop, **kwargs})
         reply = self.replies[(len(self.seen) - 1) % len(self.replies)]
         if isinstance(reply, Exception):
@@ -227,6 +230,29 @@ def test_a_parameter_that_the_model_does_not_take_is_given_up_and_the_signature_
     refusing = scripted("Rating: 4", refuses="logprobs")
     result = load_evaluator("geval", criteria="coherence", llm=refusing, n=3).evaluate_strings(prediction=TEXT)
     assert result["method"] == "samples" and result["n_valid"] == 3
+
+
+def test_a_model_that_gives_few_alternatives_is_asked_for_few() -> None:
+    llm = scripted(weighted(), alternatives=5)
+    result = load_evaluator("geval", criteria="coherence", llm=llm).evaluate_strings(prediction=TEXT)
+    assert result["method"] == "logprobs" and llm.seen[0]["top_logprobs"] == 5
+
+
+def test_the_answer_is_begun_for_the_models_for_which_litellm_begins_it() -> None:
+    class Anthropic(Scripted):
+        def _get_ls_params(self, stop: Any = None, **kwargs: Any) -> Any:
+            return {"ls_provider": "anthropic", "ls_model_name": self.model}
+
+    llm = Anthropic(replies=["4"], seen=[], model="claude-3-haiku-20240307")
+    geval = load_evaluator("geval", criteria="coherence", llm=llm, n=1, readout="samples")
+    result = geval.evaluate_strings(prediction=TEXT)
+    assert result["score"] == 4.0
+    assert [message.type for message in llm.seen[0]["messages"]] == ["human", "ai"]
+    assert llm.seen[0]["messages"][1].content == "Rating:"
+    assert result["signature"].startswith("model:anthropic/claude-3-haiku-20240307|")
+    other = scripted("4")
+    load_evaluator("geval", criteria="coherence", llm=other, n=1).evaluate_strings(prediction=TEXT)
+    assert [message.type for message in other.seen[0]["messages"]] == ["human"]
 
 
 def test_a_failed_request_is_missing_and_neither_zero_nor_the_end_of_the_others() -> None:
@@ -663,16 +689,16 @@ def test_it_travels_to_other_processes(server: Any) -> None:
 def test_a_chain_on_the_embedded_model_rated_by_the_embedded_judge() -> None:
     endpoint = local.serve(local.SMOLLM2)
     llm = OpenAIChat(base=endpoint.base, key=endpoint.key, model="local")
+    written: list[str] = []
+    keep = RunnableLambda(lambda message: written.append(message.content) or message)
     prompt = ChatPromptTemplate.from_template("Write one sentence about {topic}.")
     geval = load_evaluator("geval", criteria="coherence", model="local/smollm2")
-    chain = prompt | llm.bind(max_tokens=24, temperature=0) | geval
-    one, two = chain.batch([{"topic": "cats"}, {"topic": "the sea"}])
-    for result in (one, two):
-        assert 1 <= result["score"] <= 5
-        assert result["method"] == "logprobs" and result["coverage"] > 0.9
-        assert result["signature"].startswith("model:local/smollm2|")
-    text = (prompt | llm.bind(max_tokens=24, temperature=0)).invoke({"topic": "cats"}).content
-    assert one["score"] == pytest.approx(GEval("coherence", "local/smollm2").rate(text).score)
+    chain = prompt | llm.bind(max_tokens=8, temperature=0) | keep | geval
+    result = chain.invoke({"topic": "cats"})
+    assert 1 <= result["score"] <= 5
+    assert result["method"] == "logprobs" and result["coverage"] > 0.9
+    core = GEval("coherence", "local/smollm2").rate(written[0])
+    assert (result["score"], result["signature"]) == (core.score, core.signature)
 
 
 # --- LangSmith -------------------------------------------------------------------------------------------------------

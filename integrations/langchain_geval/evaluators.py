@@ -114,6 +114,7 @@ class Evaluator(Runnable[Any, Result]):
     ) -> list[Any]:
         """Judge many, `max_concurrency` at a time: by default as many as the judge takes at once.
 
+        A chat model gets no more than that many requests, either; for a model string, `concurrency` bounds them.
         With `return_exceptions`, what came to no score is a `RatingError` in its place.
         """
         width = int(getattr(self.judge, "concurrency", 16))

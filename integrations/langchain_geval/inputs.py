@@ -121,10 +121,10 @@ def as_sample(value: object, **more: object) -> Sample:
     """
     if isinstance(value, Sample):
         return value
-    given: dict[str, object] = {**(value if isinstance(value, Mapping) else {"prediction": value}), **more}
+    everything = {**(value if isinstance(value, Mapping) else {"prediction": value}), **more}
+    given = {name: each for name, each in everything.items() if each is not None}
     texts = {
-        field: as_text(next((given[name] for name in names if given.get(name) is not None), None))
-        for field, names in NAMES.items()
+        field: as_text(next((given[name] for name in names if name in given), None)) for field, names in NAMES.items()
     }
     if texts["output"] is None:
         raise InputError(f"no prediction among {', '.join(map(repr, given)) or 'nothing'}; name it 'prediction'")
