@@ -243,13 +243,13 @@ def test_the_answer_is_begun_for_the_models_for_which_litellm_begins_it() -> Non
         def _get_ls_params(self, stop: Any = None, **kwargs: Any) -> Any:
             return {"ls_provider": "anthropic", "ls_model_name": self.model}
 
-    llm = Anthropic(replies=["4"], seen=[], model="claude-3-haiku-20240307")
+    llm = Anthropic(replies=["4"], seen=[], model="claude-haiku-4-5")
     geval = load_evaluator("geval", criteria="coherence", llm=llm, n=1, readout="samples")
     result = geval.evaluate_strings(prediction=TEXT)
     assert result["score"] == 4.0
     assert [message.type for message in llm.seen[0]["messages"]] == ["human", "ai"]
     assert llm.seen[0]["messages"][1].content == "Rating:"
-    assert result["signature"].startswith("model:anthropic/claude-3-haiku-20240307|")
+    assert result["signature"].startswith("model:anthropic/claude-haiku-4-5|")
     other = scripted("4")
     load_evaluator("geval", criteria="coherence", llm=other, n=1).evaluate_strings(prediction=TEXT)
     assert [message.type for message in other.seen[0]["messages"]] == ["human"]
