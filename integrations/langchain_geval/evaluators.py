@@ -15,7 +15,7 @@ from langchain_classic.evaluation.schema import PairwiseStringEvaluator, StringE
 from langchain_classic.schema import RUN_KEY
 from langchain_core.outputs import RunInfo
 from langchain_core.runnables import Runnable, RunnableConfig
-from langchain_core.runnables.config import CONFIG_KEYS, get_config_list, patch_config, var_child_runnable_config
+from langchain_core.runnables.config import CONFIG_KEYS, get_config_list, patch_config
 
 from geval_adapters import Comparer, Comparison, Criterion, GEval, GEvalError, InputError, Judge, Rating
 from geval_adapters.elicitation import run
@@ -130,26 +130,19 @@ class Evaluator(Runnable[Any, Result]):
 
     async def aevaluate(self, value: Any, config: RunnableConfig | None = None, **fields: Any) -> Result:
         """As `ainvoke`, but a rating without a score is a result, with its reason under `error`."""
-        return await self._acall_with_config(self._aevaluate, value, config, **fields)
+        return await self._acall_with_config(self._result, value, config, **fields)
 
-    def _invoke(self, value: Any, run_manager: object, config: RunnableConfig, **fields: Any) -> Result:
-        return run(self._ainvoke(value, run_manager, config, **fields))
+    def _invoke(self, value: Any, **fields: Any) -> Result:
+        return run(self._ainvoke(value, **fields))
 
-    async def _ainvoke(self, value: Any, run_manager: object, config: RunnableConfig, **fields: Any) -> Result:
-        result = await self._aevaluate(value, run_manager, config, **fields)
+    async def _ainvoke(self, value: Any, **fields: Any) -> Result:
+        result = await self._result(value, **fields)
         if result["error"]:
             raise RatingError(result)
         return result
 
-    def _evaluate(self, value: Any, run_manager: object, config: RunnableConfig, **fields: Any) -> Result:
-        return run(self._aevaluate(value, run_manager, config, **fields))
-
-    async def _aevaluate(self, value: Any, run_manager: object, config: RunnableConfig, **fields: Any) -> Result:
-        token = var_child_runnable_config.set(config)  # Python 3.10 does not hand it on to tasks
-        try:
-            return await self._result(value, **fields)
-        finally:
-            var_child_runnable_config.reset(token)
+    def _evaluate(self, value: Any, **fields: Any) -> Result:
+        return run(self._result(value, **fields))
 
     # --- as an evaluator ---------------------------------------------------------------------------------------------
 
