@@ -699,7 +699,8 @@ def test_a_chain_on_the_embedded_model_rated_by_the_embedded_judge() -> None:
     assert 1 <= result["score"] <= 5
     assert result["method"] == "logprobs" and result["coverage"] > 0.9
     core = GEval("coherence", "local/smollm2").rate(written[0])
-    assert (result["score"], result["signature"]) == (core.score, core.signature)
+    assert result["score"] == pytest.approx(core.score, abs=0.1)  # llama.cpp's caching moves the third digit
+    assert result["signature"] == core.signature
 
 
 # --- LangSmith -------------------------------------------------------------------------------------------------------
