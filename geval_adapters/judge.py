@@ -326,14 +326,7 @@ class LiteLLMJudge:
         told = response.get("usage") or {}
         prompt, completion = int(told.get("prompt_tokens") or 0), int(told.get("completion_tokens") or 0)
         cached = int((told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
-        price = facts(self.name)
-        cost: float | None = None
-        if self._provider == "local":
-            cost = 0.0
-        elif "input_cost_per_token" in price:
-            read = price.get("cache_read_input_token_cost", price["input_cost_per_token"])
-            cost = (prompt - cached) * price["input_cost_per_token"] + cached * read
-            cost += completion * price.get("output_cost_per_token", 0.0)
+        cost = 0.0 if self._provider == "local" else cost_of(self.name, prompt, cached, completion)
         return Usage(prompt, cached, completion, 1, cost)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -512,6 +505,20 @@ def facts(model: str) -> dict[str, Any]:
     """
     table = _table()
     return dict(table.get(model) or table.get(model.partition("/")[2]) or {})
+
+
+def cost_of(model: str, prompt: int, cached: int, completion: int) -> float | None:
+    """Dollars for so many tokens, cached ones among those of the prompt; None where the price is not known.
+
+    >>> cost_of("openai/gpt-4o-mini", 1_000_000, 0, 0)
+    0.15
+    """
+    price = facts(model)
+    if "input_cost_per_token" not in price:
+        return None
+    fresh, output = price["input_cost_per_token"], price.get("output_cost_per_token", 0.0)
+    read = price.get("cache_read_input_token_cost", fresh)
+    return float((prompt - cached) * fresh + cached * read + completion * output)
 
 
 @cache

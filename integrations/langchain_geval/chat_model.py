@@ -1,0 +1,189 @@
+"""A LangChain chat model as the judge."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.globals import get_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage
+from langchain_core.runnables import Runnable
+from langchain_core.runnables.base import RunnableBindingBase
+from langchain_core.runnables.config import ensure_config
+
+from geval_adapters import InputError, JudgeError, Usage
+from geval_adapters.judge import TOP_LOGPROBS, Answer, Reply, cost_of, facts, redact
+
+log = logging.getLogger("langchain_geval")
+
+OPTIONAL = ("top_logprobs", "logprobs", "temperature", "max_tokens", "stop")
+"""What is asked of a model only for as long as it takes it."""
+
+PROVIDERS = {
+    "amazon_bedrock": "bedrock",
+    "fireworks": "fireworks_ai",
+    "google_genai": "gemini",
+    "google_vertexai": "vertex_ai",
+    "mistralai": "mistral",
+    "together": "together_ai",
+}
+"""LangChain's names of providers that LiteLLM calls otherwise."""
+
+
+class ChatModelJudge:
+    """A LangChain chat model behind the core's `Judge` protocol.
+
+    Log-probabilities are read where the model returns them under `response_metadata["logprobs"]`; a parameter that it
+    turns out not to take is not sent again. Callbacks, tags and metadata come from the run that asks.
+
+    Args:
+        model: any chat model, or one with bound arguments, a retry or a config.
+        name: what signatures call it; by default as LiteLLM calls the same model (`openai/gpt-4o-mini`), so that
+            ratings of both routes compare.
+        concurrency: requests under way at once; a run's `max_concurrency` stands above it.
+
+    Raises:
+        InputError: this is no chat model.
+        JudgeError: from `ask`: the provider refuses the credentials, or has no such model.
+
+    >>> from langchain_core.language_models import FakeListChatModel
+    >>> ChatModelJudge(FakeListChatModel(responses=["Rating: 4"])).name
+    'fakelistchatmodel'
+    """
+
+    def __init__(self, model: Runnable[Any, Any], *, name: str | None = None, concurrency: int = 16) -> None:
+        self.model = model
+        self.name = name or litellm_name(chat_model(model))
+        self.concurrency = concurrency
+        self.without: set[str] = set()
+        self._top = TOP_LOGPROBS
+        self._gates = _gates()
+
+    async def ask(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        *,
+        n: int = 1,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        logprobs: bool = False,
+        stop: str | None = None,
+        start: str = "",
+    ) -> Answer:
+        """Return `n` replies, each from a request of its own. A request that fails is a reply with an error."""
+        told: list[Any] = list(messages)
+        if start and self.name.startswith("anthropic/") and facts(self.name).get("supports_assistant_prefill"):
+            told.append(AIMessage(start))  # as LiteLLM does for the same model
+        options = {
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "stop": None if stop is None else [stop],
+            "logprobs": True if logprobs else None,
+            "top_logprobs": self._top if logprobs else None,
+        }
+        sent = {name: value for name, value in options.items() if value is not None}
+        model = self.model if n == 1 else without_cache(self.model)
+        answers = await asyncio.gather(*(self._ask_once(model, told, sent) for _ in range(n)))
+        return Answer([reply for reply, _ in answers], sum((usage for _, usage in answers), Usage()))
+
+    async def _ask_once(
+        self, model: Runnable[Any, Any], messages: list[Any], options: dict[str, Any]
+    ) -> tuple[Reply, Usage]:
+        while True:
+            sent = {name: value for name, value in options.items() if name not in self.without}
+            if "top_logprobs" in sent:
+                sent["top_logprobs"] = self._top
+            try:
+                async with self._gate():
+                    message = await model.ainvoke(messages, **sent)
+            except Exception as error:
+                if self._gives_up_a_parameter(error, sent):
+                    continue
+                told = redact(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
+                if getattr(error, "status_code", None) in (401, 403, 404):
+                    raise JudgeError(f"{self.name}: {told}") from None
+                return Reply("", error=told), Usage(requests=1, cost=None)
+            return as_reply(message), self._usage(message)
+
+    def _gives_up_a_parameter(self, error: Exception, sent: Mapping[str, Any]) -> bool:
+        """Whether the model refused an optional parameter, which is then not sent any more."""
+        if getattr(error, "status_code", 400) not in (400, 422):
+            return False
+        refused = next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", str(error))), None)
+        if refused == "top_logprobs" and sent[refused] > 5:
+            self._top = 5
+        elif refused is not None:
+            self.without |= {"logprobs", "top_logprobs"} if "logprobs" in refused else {refused}
+            log.warning("%s does not take %s: asked without it from now on", self.name, refused)
+        return refused is not None
+
+    def _gate(self) -> asyncio.Semaphore:
+        """What lets requests through: one for all that is asked in an event loop under the same limit."""
+        limit = ensure_config().get("max_concurrency") or self.concurrency
+        gates = self._gates.setdefault(asyncio.get_running_loop(), {})
+        return gates.setdefault(limit, asyncio.Semaphore(limit))
+
+    def _usage(self, message: object) -> Usage:
+        told = getattr(message, "usage_metadata", None) or {}
+        prompt, completion = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
+        cached = int((told.get("input_token_details") or {}).get("cache_read") or 0)
+        cost = cost_of(self.name, prompt, cached, completion) if told else None
+        return Usage(prompt, cached, completion, 1, cost)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel to another process without what belongs to this one's event loops."""
+        return self.__dict__ | {"_gates": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"_gates": _gates()}
+
+
+def _gates() -> weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, asyncio.Semaphore]]:
+    return weakref.WeakKeyDictionary()
+
+
+def chat_model(model: object) -> BaseChatModel:
+    """The chat model itself, without what is bound to it.
+
+    Raises:
+        InputError: there is none.
+    """
+    while isinstance(model, RunnableBindingBase):
+        model = model.bound
+    if not isinstance(model, BaseChatModel):
+        raise InputError(f"llm must be a LangChain chat model, got {type(model).__name__}; a model string is model=")
+    return model
+
+
+def litellm_name(model: BaseChatModel) -> str:
+    """What LiteLLM calls the model, from what LangChain tells its tracers of it."""
+    told = model._get_ls_params()
+    provider = told.get("ls_provider") or model._llm_type
+    name = (told.get("ls_model_name") or "").removeprefix("models/")
+    return f"{PROVIDERS.get(provider, provider)}/{name}" if name else provider
+
+
+def without_cache(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
+    """The model past LangChain's cache, which would answer each of several equal requests alike."""
+    if isinstance(model, RunnableBindingBase):
+        bound = without_cache(model.bound)
+        return model if bound is model.bound else model.model_copy(update={"bound": bound})
+    cached = isinstance(model, BaseChatModel) and model.cache is not False
+    if cached and (model.cache or get_llm_cache() is not None):  # type: ignore[attr-defined]
+        return model.model_copy(update={"cache": False})  # type: ignore[attr-defined, no-any-return]
+    return model
+
+
+def as_reply(message: Any) -> Reply:
+    """A chat model's message as the core's reply."""
+    about = getattr(message, "response_metadata", None) or {}
+    logprobs = about.get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    text = str(message.text) or str(message.additional_kwargs.get("refusal") or "")
+    ends = (str(about.get(key)).lower() for key in ("finish_reason", "stop_reason", "done_reason"))
+    return Reply(text, content or None, cut=any(end in ("length", "max_tokens") for end in ends))

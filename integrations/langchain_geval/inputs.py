@@ -1,0 +1,131 @@
+"""What users of LangChain hand over, as the core's objects."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.prompt_values import PromptValue
+from langchain_core.runnables import Runnable
+
+from geval_adapters import Criterion, InputError, Judge, LiteLLMJudge, Sample, Scale
+
+from .chat_model import ChatModelJudge
+
+CriteriaLike = str | Criterion | Iterable[str | Criterion] | Mapping[str, str]
+"""One criterion, several, or name to description."""
+
+ModelLike = str | Judge | Runnable[Any, Any]
+
+NAMES: dict[str, tuple[str, ...]] = {
+    "output": ("prediction", "output"),
+    "source": ("input", "source"),
+    "reference": ("reference",),
+    "context": ("context",),
+}
+"""Under which names LangChain's evaluators and the core know a sample's fields, first match first."""
+
+JUDGE_OPTIONS = frozenset(inspect.signature(LiteLLMJudge).parameters) - {"model"}
+
+
+def as_criteria(spec: CriteriaLike) -> list[str | Criterion]:
+    """The criteria as the core takes them. A description is rated on 1-5, and the input is shown where there is one.
+
+    Raises:
+        InputError: there are none.
+
+    >>> [criterion.label for criterion in as_criteria({"politeness": "Is the reply polite?"})]
+    ['Politeness']
+    """
+    if isinstance(spec, Mapping):
+        five = Scale.of("1-5")
+        found: list[str | Criterion] = [
+            Criterion(name, text, five, optional=("source",)) for name, text in spec.items()
+        ]
+    else:
+        found = [spec] if isinstance(spec, (str, Criterion)) else list(spec or ())
+    if not found:
+        raise InputError('no criteria: pass criteria="coherence", several names, free text, or name to description')
+    return found
+
+
+def as_judge(model: ModelLike | None, llm: Runnable[Any, Any] | None, options: Mapping[str, Any]) -> Judge:
+    """The judge that the user named, by a string or as a chat model; there is no other.
+
+    Raises:
+        InputError: none or two were named, it is no chat model, or options that only a model string takes.
+    """
+    named = [each for each in (model, llm) if each is not None and each != ""]
+    if not named:
+        raise InputError(
+            'no judge was named: pass model="openai/gpt-4o-mini" (any LiteLLM string, or local/smollm2). For'
+            " llm=, load with langchain_geval.load_evaluator: LangChain's own load_evaluator does not hand llm on"
+        )
+    if len(named) > 1:
+        raise InputError("two judges were named: pass model= or llm=, not both")
+    judge = named[0]
+    if isinstance(judge, str):
+        return LiteLLMJudge(judge, **options)
+    if options:
+        raise InputError(f"{', '.join(options)}: belongs to a model string; set it on the chat model instead")
+    return ChatModelJudge(judge) if isinstance(judge, Runnable) else judge
+
+
+def split_options(options: Mapping[str, Any], taker: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What `taker` takes by name, and what belongs to the judge.
+
+    Raises:
+        InputError: an option that nobody takes.
+    """
+    own = {name for name, each in inspect.signature(taker).parameters.items() if each.kind == each.KEYWORD_ONLY}
+    if unknown := set(options) - own - JUDGE_OPTIONS:
+        raise InputError(
+            f"unknown option {', '.join(sorted(unknown))}; known: {', '.join(sorted(own | JUDGE_OPTIONS))}"
+        )
+    taken = {name: value for name, value in options.items() if name in own}
+    return taken, {name: value for name, value in options.items() if name not in own}
+
+
+def as_text(value: object) -> str | None:
+    """A value of a chain as text: a message's text, the only entry of a mapping, anything else as JSON.
+
+    >>> as_text({"answer": "Paris."})
+    'Paris.'
+    """
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, BaseMessage):
+        return str(value.text)
+    if isinstance(value, PromptValue):
+        return value.to_string()
+    if isinstance(value, Mapping) and len(value) == 1:
+        return as_text(next(iter(value.values())))
+    return json.dumps(value, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> str:
+    return str(value.text if isinstance(value, BaseMessage) else value)
+
+
+def as_sample(value: object, **more: object) -> Sample:
+    """A sample from a prediction, or from a mapping with `prediction` and what belongs to it.
+
+    Raises:
+        InputError: no prediction in a mapping.
+
+    >>> as_sample({"prediction": "Paris.", "input": "Capital of France?"}).source
+    'Capital of France?'
+    """
+    if isinstance(value, Sample):
+        return value
+    everything = {**(value if isinstance(value, Mapping) else {"prediction": value}), **more}
+    given = {name: each for name, each in everything.items() if each is not None}
+    texts = {
+        field: as_text(next((given[name] for name in names if name in given), None)) for field, names in NAMES.items()
+    }
+    if texts["output"] is None:
+        raise InputError(f"no prediction among {', '.join(map(repr, given)) or 'nothing'}; name it 'prediction'")
+    return Sample(**texts)  # type: ignore[arg-type]
