@@ -324,7 +324,7 @@ def meta_eval(
     result = metaeval.evaluate(chosen, judged, against, resamples=resamples, seed=seed)
     if html:
         title = f"Agreement with people: {chosen.name}"
-        sections = [*report.agreement_sections(result, level), *report.agreement_plots(result)]
+        sections = [*report.agreement_plots(result), *report.agreement_sections(result, level)]
         _write_page(html, report.page(title, sections))
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
