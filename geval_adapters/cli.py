@@ -7,9 +7,9 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -25,6 +25,9 @@ from .rating import STEPS, GEval, Rating
 from .readout import FORMS
 from .runlog import RunLog
 from .samples import Sample, read_samples
+
+if TYPE_CHECKING:
+    from .comparison import Comparer, RankedDocument
 
 app = typer.Typer(
     help="Rate text with an LLM as the judge, and know how far to trust the numbers.",
@@ -330,6 +333,82 @@ def meta_eval(
         typer.echo(json.dumps(result.to_dict(), indent=2))
     else:
         report.print_sections(report.agreement_sections(result, level), output_console())
+
+
+@app.command()
+def rank(
+    criterion: Annotated[str, typer.Option("--criterion", "-c", help="What the candidates are compared by.")],
+    input: Annotated[str | None, typer.Argument(help="Candidates; those of equal doc_id are compared.")] = None,
+    replies: Annotated[Path | None, typer.Option(help="Rank from stored replies instead; no model is asked.")] = None,
+    model: ModelOption = None,
+    select: Annotated[str, typer.Option(help="full, random, no_repeat, symmetric, chain or active.")] = "symmetric",
+    budget: Annotated[int | None, typer.Option(min=1, help="Calls per document at most.")] = None,
+    method: Annotated[str, typer.Option(help="How comparisons become scores.")] = "bradley-terry",
+    kind: Annotated[str, typer.Option(help="The prompt: bare, or instructed.")] = "instructed",
+    ties: Annotated[bool, typer.Option("--ties", help="Let the judge call a tie.")] = False,
+    n: Annotated[int | None, typer.Option(min=1, help="Replies per comparison.")] = None,
+    temperature: Annotated[float | None, typer.Option(min=0)] = None,
+    readout: Annotated[str, typer.Option(callback=_one_of(READOUTS))] = "auto",
+    seed: Annotated[int, typer.Option(help="Decides what is random in the selection.")] = 0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Ranked rows, one JSON object each.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 16,
+    field: FieldOption = [],  # noqa: B006
+    as_json: JsonOption = False,
+) -> None:
+    """Rank candidates by comparing them pairwise.
+
+    Exit code: 0 all comparisons were read, 1 some were not, 2 bad usage or input.
+    """
+    from . import comparison, ranking
+
+    if method not in ranking.METHODS:
+        raise InputError(f"unknown ranking method {method!r}; known: {', '.join(ranking.METHODS)}")
+    if (input is None) == (replies is None):
+        raise InputError("give either INPUT or --replies FILE")
+    chosen = find_criterion(criterion)
+    if replies is not None:
+        judged, human = comparison.read_replies(str(replies))
+        result = comparison.ranked(chosen.name, method, judged, human, systems=True)
+    else:
+        judge = LiteLLMJudge(model, concurrency=concurrency)
+        comparer = comparison.Comparer(
+            chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout
+        )
+        options = {"select": select, "budget": budget, "method": method, "seed": seed}
+        data = Input(input or "", field, [chosen], limit, False)
+        log = RunLog(output) if output else None
+        documents = asyncio.run(_rank(comparer, comparison.by_document(data), options, log))
+        human = {
+            (document, sample.id): known
+            for document, each in documents.items()
+            for sample in each.samples.values()
+            if (known := sample.human_score(chosen)) is not None
+        }
+        judged = {document: each.outcomes for document, each in documents.items()}
+        result = comparison.ranked(chosen.name, method, judged, human, systems=False)
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        report.print_sections(report.ranking_sections(result), output_console())
+    if result.unread:
+        raise typer.Exit(1)
+
+
+async def _rank(
+    comparer: Comparer, groups: dict[str | None, list[Sample]], options: dict[str, Any], log: RunLog | None
+) -> dict[str | None, RankedDocument]:
+    """Rank each document's candidates; each document's rows are on disk before the next one is begun."""
+    done = {}
+    with log or nullcontext(), progress(len(groups)) as tick:
+        for document, samples in groups.items():
+            done[document] = await comparer.arank(samples, **options)
+            for row in done[document].rows(comparer.criterion):
+                if log:
+                    log.write(row)
+            unread = sum(verdict.p_first is None for each in done.values() for verdict in each.verdicts)
+            tick(unread, "")
+    return done
 
 
 def _write_page(path: Path, page: str) -> None:

@@ -20,6 +20,7 @@ from .rating import Rating
 
 if TYPE_CHECKING:
     from .agreement import Agreement, Coefficient
+    from .comparison import Ranked
     from .metaeval import MetaEvaluation
 
 
@@ -232,23 +233,58 @@ def agreement_plots(result: MetaEvaluation) -> Iterator[Section]:
     """The pictures of a meta-evaluation."""
     from . import plots
 
+    drawn = []
     for name, level in (("pearson", "dataset"), ("kendall_b", "document")):
         rows: list[plots.Interval] = []
         for judged, agreement in [*result.judges, *result.baselines]:
             figure: Coefficient | None = getattr(getattr(agreement, level), name, None)
             if figure is not None and figure.value is not None:
                 rows.append((_tail(judged.file), figure.value, figure.low, figure.high))
-        title = f"{_COEFFICIENTS[name]}, {level} level"
-        yield Section(title, plots=[plots.intervals(rows, title)])
+        drawn.append(plots.intervals(rows, f"{_COEFFICIENTS[name]}, {level} level"))
+    yield Section("agreement, with 95 % intervals", plots=drawn)
     for judged, _ in result.judges:
         pairs = [(i.score, i.human) for i in judged.items.values() if i.score is not None and i.human is not None]
         if pairs:
             judge, human = [score for score, _ in pairs], [score for _, score in pairs]
             drawn = [
-                plots.scatter(judge, human, "each dot: items with these two scores; larger: more of them"),
+                plots.scatter(judge, human, "items by both scores; larger: more items"),
                 plots.histogram({"judge": judge, "people": human}, "how often each score is given"),
             ]
             yield Section(_tail(judged.file), plots=drawn)
+
+
+# --- which is better -------------------------------------------------------------------------------------------------
+
+
+def ranking_sections(result: Ranked) -> Iterator[Section]:
+    """The tables of a ranking: how the judge compared, and what came out."""
+    position, accuracy = result.position, result.accuracy
+    share = "-"
+    if position.p_first is not None:
+        share = f"{position.p_first:.3f} [{position.low:.3f}, {position.high:.3f}]"
+    rows = [
+        ["calls", str(result.calls)],
+        ["unread", str(result.unread)],
+        ["ties", str(result.ties)],
+        ["P(first position wins)", share],
+        ["verdicts that flip with the order", f"{_number(position.flip_rate)} of {position.n_pairs} pairs"],
+        ["right, each order alone", f"{_number(accuracy.one_order)} of {accuracy.n_one_order}"],
+        ["right, both orders together", f"{_number(accuracy.both_orders)} of {accuracy.n_both_orders}"],
+        ["cyclic triples", f"{result.cyclic} of {result.triples}"],
+        ["debiasing weight α", _number(result.alpha)],
+        ["bias of the first position", _number(result.bias)],
+    ]
+    yield Section(f"comparisons: {result.criterion}", ("", ""), rows)
+    rows = [
+        [place.candidate, place.document or "-", str(place.rank or "-"), _number(place.score),
+         _number(place.std_error), _number(place.human)]
+        for place in result.places
+    ]  # fmt: skip
+    heads = ("candidate", "document", "rank", "score", "± std. error", "people")
+    yield Section(f"ranking by {result.method}", heads, rows, result.notes)
+    if result.methods:
+        rows = [[name, _number(rho)] for name, rho in result.methods.items()]
+        yield Section("Spearman ρ of the ranking with people's, by method", ("method", "ρ"), rows)
 
 
 def print_sections(sections: Iterable[Section], console: Console) -> None:
