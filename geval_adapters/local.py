@@ -55,8 +55,7 @@ def _server(name: str) -> tuple[Endpoint, Any]:
     parameters.model.path = str(_weights(name))
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * CONTEXT
-    parameters.cpuparams.n_threads = os.cpu_count() or 2
-    parameters.cpuparams.poll = 0  # waiting threads sleep: spinning ones starve each other on a busy machine
+    parameters.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)  # as many as physical cores, mostly
     parameters.cache_ram_mib = 512
     # The same text must get the same score, whatever runs beside it and whatever part of it is cached: these three
     # make llama.cpp's arithmetic independent of how it batches. They cost no time on a model of this size.
