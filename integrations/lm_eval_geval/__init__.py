@@ -1,1 +1,1 @@
-"""G-Eval for lm-evaluation-harness."""
+"""G-Eval for lm-evaluation-harness: tasks that test a judge, and a metric that is one."""
