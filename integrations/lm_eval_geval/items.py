@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_adapters import Criterion, InputError, Sample, criteria
 from geval_adapters.criteria import OFF_GRID, prompts_folder
-from geval_adapters.prompts import Prompt, criterion_words, read_template, render, wording
+from geval_adapters.prompts import Prompt, criterion_words, fenced, read_template, render, surroundings, wording
 
 from .data import load
 
@@ -87,8 +87,7 @@ def likelihoods(*, criterion: str, data: str | None = None, **_: Any) -> dataset
     noun = wording("tasks")[rated.task]["fields"]["output"]
 
     def row(sample: Sample) -> Row:
-        shown = {tag: text for tag, text in Prompt(rated).shown(sample).items() if tag != noun}
-        told = criterion_words(rated) | {"noun": noun, "shown": shown}
+        told = criterion_words(rated) | {"noun": noun, "shown": fenced(surroundings(rated, sample))}
         return {"prompt": render(template, told), "target": f" {sample.output}"}
 
     return _dataset(rated, data, row)
@@ -113,7 +112,7 @@ def _first_word(file: Path) -> str:
 
 
 def _dataset(criterion: Criterion, data: str | None, row: Callable[[Sample], Row]) -> datasets.DatasetDict:
-    samples = _load(criterion.name.partition("/")[0], data)
+    samples = samples_of(criterion, data)
     sizes = Counter(sample.doc_id for sample in samples)
     rows = [_common(criterion, sample, sizes[sample.doc_id], max(sizes.values())) | row(sample) for sample in samples]
     return split(rows)
@@ -138,6 +137,11 @@ def split(rows: Iterable[Row]) -> datasets.DatasetDict:
     import datasets
 
     return datasets.DatasetDict({"test": datasets.Dataset.from_list(list(rows))})
+
+
+def samples_of(criterion: Criterion, data: str | None) -> tuple[Sample, ...]:
+    """The rated outputs that belong to a criterion, document by document."""
+    return _load(criterion.name.partition("/")[0], data)
 
 
 @cache

@@ -29,8 +29,8 @@ def _figure(level: str, coefficient: str, part: str = "value") -> Aggregation:
 
     def aggregate(items: Items) -> float:
         triples = tuple((item["document"], item["score"], item["human"]) for item in items)
-        _warn_of_incomplete(tuple((item["document"], item["document_size"]) for item in items))
-        figures = getattr(_agreement(triples), level)
+        warn_of_incomplete(tuple((item["document"], item["document_size"]) for item in items))
+        figures = getattr(agreement_of(triples), level)
         return number(getattr(getattr(figures, coefficient), part))
 
     return aggregate
@@ -42,7 +42,7 @@ def number(value: float | None) -> float:
 
 
 @lru_cache(maxsize=4)
-def _agreement(triples: tuple[Triple, ...]) -> Agreement:
+def agreement_of(triples: tuple[Triple, ...]) -> Agreement:
     """All figures of a task come from one computation."""
     from geval_adapters.agreement import agreement
 
@@ -51,13 +51,14 @@ def _agreement(triples: tuple[Triple, ...]) -> Agreement:
 
 
 @lru_cache(maxsize=4)  # once for a task, not for each of its metrics
-def _warn_of_incomplete(documents: tuple[tuple[str, int], ...]) -> None:
+def warn_of_incomplete(documents: tuple[tuple[str, int], ...]) -> None:
+    """Say so where `--limit` cut through a document; takes each item's document and how many it should have."""
     found = Counter(document for document, _ in documents)
     cut = [document for document, size in set(documents) if found[document] < size]
     if cut:
         size = max(size for _, size in documents)
         log.warning(
-            "%d of %d documents are incomplete, and are compared by what is there: --limit counts outputs, of which"
+            "%d of %d documents are incomplete, and stand for what is there of them: --limit counts items, of which"
             " a document has up to %d; a multiple of that takes whole documents",
             len(cut),
             len(found),
