@@ -1,8 +1,8 @@
 """G-Eval for lm-evaluation-harness: tasks that test a judge, and a metric that is one.
 
 >>> import lm_eval_geval
->>> lm_eval_geval.JudgeFilter(criterion="general/coherence").settings["criterion"]
-'general/coherence'
+>>> lm_eval_geval.JudgeFilter(criterion="coherence").settings["criterion"]
+'coherence'
 """
 
 from __future__ import annotations

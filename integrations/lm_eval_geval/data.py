@@ -103,7 +103,7 @@ def _from_hub(rows: Iterable[Mapping[str, Any]]) -> Iterator[Sample]:
             yield Sample(output, source=row["text"], doc_id=str(row["id"]), human=human)
 
 
-def _place(sample: Sample) -> tuple[str, str, tuple[float, ...]]:
+def _place(sample: Sample) -> tuple[str, str, list[tuple[str, float]], str]:
     """Where a sample stands: independent of case and spacing, which differ between copies of the data."""
-    letters = re.sub(r"[\W_]+", "", sample.output).lower()
-    return sample.doc_id or "", letters, tuple(score for _, score in sorted(sample.human.items()))
+    text = sample.output.lower()
+    return sample.doc_id or "", re.sub(r"[\W_]+", "", text), sorted(sample.human.items()), re.sub(r"\s+", "", text)

@@ -45,8 +45,8 @@ def judge(samples: Sequence[Sample], settings: Mapping[str, str | None]) -> list
     told = {name: settings.get(name) or os.environ.get(variable) for name, variable in SETTINGS.items()}
     if not told["criterion"]:
         raise InputError(
-            """geval: no criterion: name it in the task's YAML (criterion: general/coherence), with --metadata"""
-            """ '{"criterion": "general/coherence"}', or as $GEVAL_CRITERION"""
+            """geval: no criterion: name it in the task's YAML (criterion: coherence), with --metadata"""
+            """ '{"criterion": "coherence"}', or as $GEVAL_CRITERION"""
         )
     geval = GEval(told["criterion"], _judge(told["judge"]), recipe=told["recipe"])
     return [_result(rating) for rating in geval.rate_many(samples, ordered=True)]

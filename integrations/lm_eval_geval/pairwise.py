@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from geval_adapters import Criterion, Sample, criteria, read_verdict
 from geval_adapters.elicitation import combine
-from geval_adapters.prompts import ComparisonPrompt
+from geval_adapters.prompts import ComparisonPrompt, surroundings
 
 from .items import Row, samples_of, split
 from .metrics import Aggregation, Items, Triple, agreement_of, number, warn_of_incomplete
@@ -31,46 +31,50 @@ def comparisons(
 ) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: pairs of outputs of one document, each in both orders.
 
+    A row names its outputs by their places in the data: all pairs of 16 summaries of 100 articles would hold each
+    article 240 times.
+
     Args:
         criterion: its registered name; the part before the `/` names the data.
         data: a local file or folder instead of the public source.
         comparisons: how many for each document, chosen at random (Liusie et al. 2024, §3.4, `symmetric`); the
             default is all, `N·(N - 1)` for N outputs.
     """
-    compared = criteria()[criterion]
-    by_document = groupby(samples_of(compared, data), key=lambda sample: sample.doc_id)
+    samples = samples_of(criteria()[criterion], data)
+    by_document = groupby(range(len(samples)), key=lambda place: samples[place].doc_id)
     rows: list[Row] = []
-    for seed, (_document, outputs) in enumerate(by_document):
-        rows += _rows(compared, list(outputs), comparisons, seed)
+    for seed, (document, places) in enumerate(by_document):
+        common = {"document": document, "criterion": criterion, "data": data}
+        rows += [common | row for row in _rows(criteria()[criterion], samples, list(places), comparisons, seed)]
     return split(rows)
 
 
-def _rows(criterion: Criterion, outputs: Sequence[Sample], budget: int | None, seed: int) -> Iterator[Row]:
+def _rows(
+    criterion: Criterion, samples: Sequence[Sample], places: Sequence[int], budget: int | None, seed: int
+) -> Iterator[Row]:
     from geval_adapters.ranking import select
 
-    pairs = select(range(len(outputs)), "symmetric", budget, seed)
+    pairs = select(places, "symmetric", budget, seed)
     for first, second in pairs:
         yield {
-            "document": outputs[first].doc_id,
             "document_size": len(pairs),
-            "criterion": criterion.name,
-            "source": outputs[first].source,
-            "context": outputs[first].context,
             "first": first,
             "second": second,
-            "output_first": outputs[first].output,
-            "output_second": outputs[second].output,
-            "human_first": outputs[first].human_score(criterion),
-            "human_second": outputs[second].human_score(criterion),
+            "human_first": samples[first].human_score(criterion),
+            "human_second": samples[second].human_score(criterion),
         }
 
 
+def _shown(doc: Doc) -> tuple[Criterion, Sample, Sample]:
+    criterion = criteria()[doc["criterion"]]
+    samples = samples_of(criterion, doc["data"])
+    return criterion, samples[doc["first"]], samples[doc["second"]]
+
+
 def prompt(doc: Doc) -> str:
-    """What the judge is told; made when asked for, as a document of 16 outputs has 240 pairs."""
-    first, second = (
-        Sample(doc[f"output_{place}"], source=doc["source"], context=doc["context"]) for place in ("first", "second")
-    )
-    return ComparisonPrompt(criteria()[doc["criterion"]], ties=True).messages(first, second)[0]["content"]
+    """What the judge is told."""
+    criterion, first, second = _shown(doc)
+    return ComparisonPrompt(criterion, ties=True).messages(first, second)[0]["content"]
 
 
 def target(doc: Doc) -> str:
@@ -87,7 +91,8 @@ def read_verdicts(replies: Iterable[Sequence[str | None]], docs: Sequence[Doc]) 
 
 
 def _read(replies: Sequence[str | None], doc: Doc) -> Result:
-    shown = [doc[name] for name in ("source", "context", "output_first", "output_second") if doc[name]]
+    criterion, first, second = _shown(doc)
+    shown = [*surroundings(criterion, first).values(), first.output, second.output]
     combined = combine([read_verdict(reply or "", shown=shown) for reply in replies])
     return {
         "p_first": combined.score,
@@ -136,7 +141,7 @@ def _figure(method: str, coefficient: str, part: str = "value") -> Aggregation:
 def _triples(
     method: str, outcomes: tuple[Outcome, ...], humans: tuple[tuple[Candidate, float], ...]
 ) -> tuple[Triple, ...]:
-    """Document, score and human score of each candidate: once for all figures of a method."""
+    """Document, rank (the best is the highest) and human score of each candidate: once for all figures of a method."""
     from geval_adapters import ranking
 
     by_document: dict[Any, list[Outcome]] = {}
@@ -145,7 +150,8 @@ def _triples(
         by_document.setdefault(first[0], []).append(outcome)
     scores: dict[Any, float | None] = {}
     for own in by_document.values():
-        scores |= getattr(ranking, method)(own).scores
+        ranks = getattr(ranking, method)(own).ranks()  # scores that differ by rounding alone share a rank
+        scores |= {candidate: None if rank is None else -rank for candidate, rank in ranks.items()}
     return tuple((candidate[0], scores[candidate], human) for candidate, human in humans)
 
 

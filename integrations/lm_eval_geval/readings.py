@@ -48,12 +48,11 @@ def read_replies(replies: Iterable[Sequence[str | None]], docs: Sequence[Doc]) -
 def _read(replies: Sequence[str], doc: Doc) -> Result:
     criterion = criteria()[doc["criterion"]]
     shown = [doc[name] for name in SHOWN if doc.get(name)]
-    combined = combine(
-        [
-            read_text(reply, criterion.scale, doc["form"], criterion, off_grid=doc["off_grid"], shown=shown)
-            for reply in replies
-        ]
-    )
+    readings = {  # short replies are often the same
+        reply: read_text(reply, criterion.scale, doc["form"], criterion, off_grid=doc["off_grid"], shown=shown)
+        for reply in set(replies)
+    }
+    combined = combine([readings[reply] for reply in replies])
     return {
         "score": combined.score,
         "distribution": {f"{score:g}": p for score, p in combined.distribution.items()},
