@@ -106,4 +106,5 @@ def _from_hub(rows: Iterable[Mapping[str, Any]]) -> Iterator[Sample]:
 def _place(sample: Sample) -> tuple[str, str, list[tuple[str, float]], str]:
     """Where a sample stands: independent of case and spacing, which differ between copies of the data."""
     text = sample.output.lower()
-    return sample.doc_id or "", re.sub(r"[\W_]+", "", text), sorted(sample.human.items()), re.sub(r"\s+", "", text)
+    letters = re.sub(r"[\W_]+", "", text)
+    return sample.doc_id or "", letters, sorted(sample.human.items()), " ".join(text.split())
