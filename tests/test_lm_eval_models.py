@@ -22,8 +22,7 @@ REPLIES = [("yes , i drink green tea every day !", 3.0), ("the the the", 1.0)]
 def talks(tmp_path):
     rows = [
         {
-            "source": source,
-            "context": fact,
+            **TALK,
             "system_output": reply,
             "system_id": str(score),
             "scores": {"coherence": score},

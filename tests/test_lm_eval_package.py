@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import json
 import re
 import runpy
 import subprocess
@@ -18,8 +19,10 @@ from lm_eval.__main__ import cli_evaluate
 from lm_eval.tasks import TaskManager
 from lm_eval.tasks._index import TaskIndex
 from lm_eval_geval import listing
+from typer.testing import CliRunner
 
 from geval_adapters import criteria
+from geval_adapters.cli import app
 from geval_adapters.prompts import Prompt, wording
 
 INSTALLED = Path(lm_eval.__file__).parent / "tasks" / "geval"
@@ -93,3 +96,14 @@ def test_newer_releases_find_the_judge_by_name(group):
 def test_listing_the_tasks_does_not_wait_for_the_harness():
     code = "import sys, lm_eval_geval.listing as l; l.tasks(); print('lm_eval' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"
+
+
+def test_the_command_line_lists_the_groups_and_where_they_are():
+    result = CliRunner().invoke(app, ["tasks"])
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert len([line for line in lines if "_geval" in line or "geval_" in line]) == len(listing.tasks())
+    assert str(listing.INCLUDE_PATH) in result.stderr.replace("\n", "")
+    listed = json.loads(CliRunner().invoke(app, ["tasks", "--json"]).stdout)
+    assert listed["include_path"] == str(listing.INCLUDE_PATH)
+    assert "summeval_geval_coherence" in next(t for t in listed["tasks"] if t["name"] == "summeval_geval")["tasks"]
