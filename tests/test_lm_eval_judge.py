@@ -13,9 +13,9 @@ from harness import Scripted, evaluate, figures, needs_data
 from lm_eval import simple_evaluate
 from lm_eval.api.registry import get_metric, get_metric_aggregation, is_higher_better
 from lm_eval.tasks import TaskManager
-from lm_eval_geval import JudgeFilter, judging
 
 from geval_adapters import InputError
+from lm_eval_geval import JudgeFilter, judging
 
 
 class JudgeServer(ThreadingHTTPServer):

@@ -18,12 +18,12 @@ from harness import TASKS
 from lm_eval.__main__ import cli_evaluate
 from lm_eval.tasks import TaskManager
 from lm_eval.tasks._index import TaskIndex
-from lm_eval_geval import listing
 from typer.testing import CliRunner
 
 from geval_adapters import criteria
 from geval_adapters.cli import app
 from geval_adapters.prompts import Prompt, wording
+from lm_eval_geval import listing
 
 INSTALLED = Path(lm_eval.__file__).parent / "tasks" / "geval"
 

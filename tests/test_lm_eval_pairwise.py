@@ -7,6 +7,7 @@ import math
 
 import pytest
 from harness import DATA, Scripted, evaluate, figures, needs_data
+
 from lm_eval_geval.data import load
 from lm_eval_geval.pairwise import target
 

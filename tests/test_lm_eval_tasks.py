@@ -10,13 +10,13 @@ import math
 import datasets
 import pytest
 from harness import DATA, Scripted, evaluate, figures, needs_data
-from lm_eval_geval import data as loading
-from lm_eval_geval.data import load
 
 from geval_adapters import InputError, criteria, read_text
 from geval_adapters.agreement import agreement
 from geval_adapters.elicitation import combine
 from geval_adapters.prompts import Prompt
+from lm_eval_geval import data as loading
+from lm_eval_geval.data import load
 
 pytestmark = needs_data
 FAMILIES = ("summeval", "topical_chat", "qags")
