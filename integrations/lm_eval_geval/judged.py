@@ -1,0 +1,94 @@
+"""The documents of the tasks whose outputs a judge rates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from geval_adapters import InputError, read_samples
+from geval_adapters.criteria import FIELDS, prompts_folder
+from geval_adapters.prompts import fenced, read_template, render
+
+from .data import load
+from .items import Row, split
+
+if TYPE_CHECKING:
+    import datasets
+
+SUMMEVAL = ["summeval/coherence", "summeval/consistency", "summeval/fluency", "summeval/relevance"]
+
+
+def dataset(
+    *,
+    path: str,
+    name: str | None = None,
+    data_files: str | None = None,
+    revision: str | None = None,
+    judge: str | None = None,
+    criterion: str | None = None,
+    recipe: str | None = None,
+    **_: Any,
+) -> datasets.DatasetDict:
+    """Any data set of the hub, for `custom_dataset`: with it the filter `geval` knows what `--metadata` says.
+
+    Args:
+        path, name, data_files, revision: as for `datasets.load_dataset`; they stand in the task's `dataset_kwargs`.
+        judge, criterion, recipe: from `--metadata`; they go before what the filter is told in the task's YAML.
+    """
+    import datasets
+
+    settings = _settings(judge, criterion, recipe)
+    loaded = datasets.load_dataset(path, name, data_files=data_files, revision=revision)
+    for split_name, part in loaded.items():
+        for column, value in settings.items():
+            part = part.add_column(column, [value] * len(part))
+        loaded[split_name] = part
+    return loaded
+
+
+def articles(
+    *,
+    data: str | None = None,
+    judge: str | None = None,
+    criterion: str | list[str] | None = None,
+    recipe: str | None = None,
+    **_: Any,
+) -> datasets.DatasetDict:
+    """A data set for `custom_dataset`: SummEval's articles, to be summarised; rated by its four criteria."""
+    template = read_template(prompts_folder() / "summarize.jinja")
+    sources = {sample.doc_id: sample.source or "" for sample in load("summeval", data)}
+    settings = _settings(judge, criterion or SUMMEVAL, recipe)
+    return split(
+        {"document": document, "source": source, "prompt": render(template, {"shown": fenced({"article": source})})}
+        | settings
+        for document, source in sources.items()
+    )
+
+
+def outputs(
+    *,
+    data: str | None = None,
+    judge: str | None = None,
+    criterion: str | None = None,
+    recipe: str | None = None,
+    **_: Any,
+) -> datasets.DatasetDict:
+    """A data set for `custom_dataset`: outputs that are there already, one in each row of a file.
+
+    Raises:
+        InputError: no file is named, or it cannot be read.
+    """
+    if data is None:
+        raise InputError("""no file of outputs: name it with --metadata '{"data": "outputs.jsonl"}'""")
+    settings = _settings(judge, criterion, recipe)
+    samples = list(read_samples(data))
+    known = [name for name in FIELDS if any(getattr(sample, name) is not None for sample in samples)]
+    rows: list[Row] = [
+        {"id": sample.id, "output": sample.output, **{name: getattr(sample, name) for name in known}} | settings
+        for sample in samples
+    ]
+    return split(rows)
+
+
+def _settings(judge: str | None, criterion: str | list[str] | None, recipe: str | None) -> Row:
+    told = {"geval_judge": judge, "geval_criterion": criterion, "geval_recipe": recipe}
+    return {name: value for name, value in told.items() if value}
