@@ -138,7 +138,7 @@ def agreement(
     counts them; accuracy is defined there and skips none. Documents of a single item take part in neither.
 
     Intervals resample documents (items when no documents are given): `resamples` rows of counts from
-    `numpy.random.default_rng(seed).multinomial`, documents numbered by first appearance. Their figures are
+    `numpy.random.default_rng(seed).multinomial`, documents in their labels' order. Their figures are
     those of a plain loop over the resampled data: a document drawn twice counts twice, and at dataset level
     an item and its copy are a pair tied on both sides, which lifts resampled accuracies by up to one part in
     the number of items. ε keeps its full-data value in the resamples.
@@ -415,9 +415,10 @@ def _numbers(scores: Sequence[Score]) -> Floats:
 
 
 def _codes(labels: Sequence[Hashable], kept: Ints) -> Ints:
-    """Number the labels of the kept items from 0, by first appearance."""
-    numbers: dict[Hashable, int] = {}
-    return np.array([numbers.setdefault(labels[i], len(numbers)) for i in kept], dtype=np.int64)
+    """Number the labels of the kept items from 0 in their own order, so that the items' order does not matter."""
+    distinct = sorted({labels[i] for i in kept}, key=lambda label: (type(label).__name__, label))
+    numbers = {label: number for number, label in enumerate(distinct)}
+    return np.array([numbers[labels[i]] for i in kept], dtype=np.int64)
 
 
 def _plain_level(

@@ -98,7 +98,7 @@ def score(
     if judge.name == f"local/{local.SMOLLM2}":
         errors.print(
             "judge: local/smollm2, a tiny model to try things out with (on Topical-Chat engagingness it agrees with"
-            " people at ρ ≈ .1; response length alone reaches .47). For real work: --model openai/gpt-4o-mini",
+            " people at ρ ≈ .1; response length alone reaches .5). For real work: --model openai/gpt-4o-mini",
             style="yellow",
             soft_wrap=True,
         )

@@ -206,7 +206,7 @@ def knowing_nothing(judged: JudgedFile, criterion: Criterion, seed: int) -> list
         "(random)": [rng.choice(criterion.scale.values) for _ in items],
     }
     if all(item.output is not None for item in items):
-        columns["(length)"] = [float(len((item.output or "").split())) for item in items]
+        columns["(length)"] = [float(len(item.output or "")) for item in items]
     if all(item.output is not None and item.reference is not None for item in items):
         columns |= _overlaps([(item.output or "", item.reference or "") for item in items])
     return [

@@ -103,7 +103,7 @@ def run(items: Sequence[Item], **options: Any) -> Agreement:
 
 
 def blocks_of(items: Sequence[Item]) -> list[list[Item]]:
-    names = list(dict.fromkeys(item[2] for item in items))
+    names = sorted({item[2] for item in items})
     return [[item for item in items if item[2] == name] for name in names]
 
 
@@ -493,7 +493,7 @@ def test_exchanging_the_judges_turns_the_sign_and_keeps_the_p(documents: int) ->
     assert one.statistic == pytest.approx(-other.statistic)
     assert one.p_two_sided == other.p_two_sided
     assert one.p_one_sided < 0.05 < other.p_one_sided
-    renamed = [f"document {label}" for label in labels]
+    renamed = [f"document {label:02}" for label in labels]
     assert permutation_test(judge, baseline, humans, renamed) == one
 
 
