@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+
+from geval_adapters import cli
 
 DATA = Path(os.environ.get("GEVAL_TEST_DATA") or Path(__file__).parents[2] / "shared" / "data")
 KEY = "sk-test-0123456789abcdef"
@@ -94,6 +97,23 @@ class Server:
     def close(self) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+
+@pytest.fixture
+def geval(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    """Run `geval` in a folder of its own: exit code, standard output, standard error; never a traceback or a key."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["geval", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        assert KEY not in captured.out + captured.err
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return run
 
 
 @pytest.fixture

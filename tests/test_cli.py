@@ -10,27 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import KEY, Server, completion, refusal
 
-from geval_adapters import cli
-
 MODEL = "openai/gpt-4o-mini"
 FOUR = [{"Rating": 1.0}, {":": 1.0}, {" 4": 0.75, " 5": 0.25}]
-
-
-@pytest.fixture
-def geval(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    """Run `geval` in a folder of its own: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["geval", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        assert KEY not in captured.out + captured.err
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def lines(path: Path | str, *rows: object) -> Path:
@@ -242,6 +223,7 @@ def test_an_interrupted_run_keeps_what_was_done(server: Server, tmp_path: Path):
     process = subprocess.Popen(
         [sys.executable, "-c", "from geval_adapters.cli import main; main()", *arguments],
         cwd=tmp_path, env=os.environ, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
     )  # fmt: skip
     while len(server.requests) < 10:
         time.sleep(0.05)

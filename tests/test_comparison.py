@@ -5,14 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import sys
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 from conftest import Server, completion
 
-from geval_adapters import Comparer, InputError, Sample, cli
+from geval_adapters import Comparer, InputError, Sample
 
 MODEL = "openai/gpt-4o-mini"
 
@@ -98,21 +97,6 @@ def test_bad_settings_are_named(server: Server):
         comparer.rank([CANDIDATES[0], CANDIDATES[0]])
     with pytest.raises(InputError, match="kind"):
         Comparer("coherence", MODEL, kind="curt")
-
-
-@pytest.fixture
-def geval(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["geval", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
 
 
 def test_rank_writes_rows_that_meta_eval_reads(server: Server, geval):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from geval_adapters import cli, criteria, read_text
+from geval_adapters import criteria, read_text
 from geval_adapters.agreement import agreement
 from geval_adapters.metaeval import read_judged
 
@@ -67,16 +67,8 @@ def test_the_cells_that_differ_differ_by_replies_that_the_released_parser_misrea
 
 
 @pytest.fixture
-def meta_eval(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["geval", "meta-eval", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return run
+def meta_eval(geval):
+    return partial(geval, "meta-eval")
 
 
 def ratings(path: Path, scores: list[float | None], humans: list[float | None], per_document: int = 3) -> Path:
