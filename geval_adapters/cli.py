@@ -95,13 +95,7 @@ def score(
         for name in criterion
     ]  # fmt: skip
     data = Input(input, field, [each.criterion for each in gevals], limit, skip_bad_lines)
-    if judge.name == f"local/{local.SMOLLM2}":
-        errors.print(
-            "judge: local/smollm2, a tiny model to try things out with (on Topical-Chat engagingness it agrees with"
-            " people at ρ ≈ .1; response length alone reaches .5). For real work: --model openai/gpt-4o-mini",
-            style="yellow",
-            soft_wrap=True,
-        )
+    _warn_of_embedded(judge)
     run = Run(gevals, data, output, as_json)
     try:
         asyncio.run(run.rate())
@@ -115,6 +109,16 @@ def score(
     run.close()
     if any(each.failed for each in run.summaries.values()):
         raise typer.Exit(1)
+
+
+def _warn_of_embedded(judge: LiteLLMJudge) -> None:
+    if judge.name == f"local/{local.SMOLLM2}":
+        errors.print(
+            "judge: local/smollm2, a tiny model to try things out with (on Topical-Chat engagingness it agrees with"
+            " people at ρ ≈ .1; response length alone reaches .5). For real work: --model openai/gpt-4o-mini",
+            style="yellow",
+            soft_wrap=True,
+        )
 
 
 class Input:
@@ -378,7 +382,12 @@ def rank(
         options = {"select": select, "budget": budget, "method": method, "seed": seed}
         data = Input(input or "", field, [chosen], limit, False)
         log = RunLog(output) if output else None
-        documents = asyncio.run(_rank(comparer, comparison.by_document(data), options, log))
+        _warn_of_embedded(judge)
+        try:
+            documents = asyncio.run(_rank(comparer, comparison.by_document(data), options, log))
+        except KeyboardInterrupt:
+            errors.print("interrupted; the documents that were ranked are kept", style="yellow")
+            raise typer.Exit(130) from None
         human = {
             (document, sample.id): known
             for document, each in documents.items()
