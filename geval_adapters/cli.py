@@ -204,7 +204,7 @@ class Run:
     def close(self) -> None:
         """Print what came out, also of a run that ended early."""
         if self.log:
-            self.log.__exit__(None, None, None)
+            self.log.close()
         summaries = list(self.summaries.values())
         if self.as_json:
             opening = "\n], " if self._opened else "{"

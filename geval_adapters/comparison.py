@@ -270,6 +270,10 @@ class Comparer:
             raise InputError("the candidates of one document must have different ids")
         verdicts: list[Verdict] = []
         names = list(by_id)
+
+        async def ask(pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
+            return [verdict async for verdict in self.averdicts([(by_id[a], by_id[b]) for a, b in pairs])]
+
         if select == "active":
             limit = budget if budget is not None else len(names) * (len(names) - 1) // 2
             while len(verdicts) < limit:
@@ -277,13 +281,13 @@ class Comparer:
                 pairs = ranking.next_comparisons(names, outcomes(verdicts), count, seed)
                 if not pairs:
                     break
-                verdicts += [verdict async for verdict in self.averdicts([(by_id[a], by_id[b]) for a, b in pairs])]
+                verdicts += await ask(pairs)
         else:
             try:
                 pairs = ranking.select(names, select, budget, seed)
             except ValueError as error:
                 raise InputError(str(error)) from None
-            verdicts = [verdict async for verdict in self.averdicts([(by_id[a], by_id[b]) for a, b in pairs])]
+            verdicts = await ask(pairs)
         return RankedDocument(by_id, verdicts, ranking.METHODS[method](outcomes(verdicts), names))
 
 
@@ -399,21 +403,23 @@ def ranked(
             by_system.setdefault(name, []).append(score)
         people = {(None, name): fmean(scores) for name, scores in by_system.items()}
 
-    def places(by: str) -> tuple[list[Place], Ranking]:
+    def fitted(by: str) -> dict[str | None, Ranking]:
+        return {document: ranking.METHODS[by](each_outcomes) for document, each_outcomes in groups.items()}
+
+    def places(results: Mapping[str | None, Ranking]) -> list[Place]:
         made = []
-        for document, each_outcomes in groups.items():
-            result = ranking.METHODS[by](each_outcomes)
+        for document, result in results.items():
             ranks = result.ranks()
-            names = sorted(ranks, key=lambda name: (ranks[name] or len(ranks) + 1, str(name)))
-            for name in names:
+            for name in sorted(ranks, key=lambda name: (ranks[name] or len(ranks) + 1, str(name))):
                 known = people.get((document, name))
                 made.append(
                     Place(str(name), document, ranks[name], result.scores[name], result.std_errors[name], known)
                 )
-        return made, result
+        return made
 
-    rows, last = places(method)
-    notes = list(dict.fromkeys(note for note in last.notes))
+    chosen = fitted(method)
+    rows = places(chosen)
+    methods = {by: _with_people(rows if by == method else places(fitted(by))) for by in ranking.METHODS if people}
     return Ranked(
         criterion=criterion,
         method=method,
@@ -425,10 +431,10 @@ def ranked(
         accuracy=ranking.pairwise_accuracy(scored, human),
         cyclic=sum(circles for circles, _ in cyclic),
         triples=sum(complete for _, complete in cyclic),
-        bias=last.bias,
+        bias=list(chosen.values())[-1].bias,
         places=rows,
-        methods={by: _with_people(places(by)[0]) for by in ranking.METHODS} if people else {},
-        notes=notes,
+        methods=methods,
+        notes=list(dict.fromkeys(note for result in chosen.values() for note in result.notes)),
     )
 
 

@@ -250,13 +250,18 @@ def _visible(reply: str, shown: Iterable[str]) -> str:
     return text
 
 
+def _nothing(reply: str) -> str:
+    """Why a reply has nothing visible in it."""
+    return "the reply is empty" if not reply.strip() else "the reply holds nothing but the judge's thinking"
+
+
 def _find(reply: str, scale: Scale, form: str, criterion: Criterion | str | None, shown: Iterable[str]) -> _Found | str:
     """The rating's place and value, or the reason why there is none."""
     if form not in FORMS:
         raise ValueError(f"unknown form {form!r}; known: {', '.join(FORMS)}")
     text = _visible(reply, shown)
     if not text.strip():
-        return "the reply is empty" if not reply.strip() else "the reply holds nothing but the judge's thinking"
+        return _nothing(reply)
     name = criterion.short_name if isinstance(criterion, Criterion) else (criterion or "").rpartition("/")[2]
     spoken = re.sub(r"[\s_-]+", r"[\\s_-]+", re.escape(name).replace(r"\ ", " ").replace(r"\-", "-"))
     if re.search(r"\{\s*\"", text):
@@ -390,7 +395,7 @@ def _find_verdict(reply: str, shown: Iterable[str]) -> _Found | str:
     """The place of the letter (or word) that gives a verdict, and what it is worth; or why there is none."""
     text = _visible(reply, shown).translate({ord("*"): " ", ord("`"): " ", ord("#"): " "})
     if not text.strip():
-        return "the reply is empty" if not reply.strip() else "the reply holds nothing but the judge's thinking"
+        return _nothing(reply)
     text = _blank(text, (match.span() for match in _NOT_CHOSEN.finditer(text)), "~")
     for rule in _VERDICT_RULES:
         hits = [_worth(match) for match in rule.finditer(text)]

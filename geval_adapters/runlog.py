@@ -32,10 +32,14 @@ class RunLog:
         self._file.write(json.dumps(row) + "\n")
         self._file.flush()
 
+    def close(self) -> None:
+        """No more rows."""
+        self._file.close()
+
     def __enter__(self) -> RunLog:
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
+        self.close()
