@@ -25,7 +25,7 @@ from .criteria import Criterion
 from .elicitation import combine
 from .errors import InputError
 from .readout import read_text
-from .samples import Sample, read_rows, sample_of
+from .samples import Sample, numbered, read_rows, sample_of
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
     def item(row: Mapping[str, Any], number: int) -> Item | None:
         nonlocal unread
         if "all_responses" in row:
-            sample = sample_of(row, number, seen)
+            sample = numbered(sample_of(row), number, seen)
             shown = [text for text in (sample.source, sample.context, sample.output) if text]
             readings = [
                 read_text(reply, criterion.scale, form, criterion, off_grid=off_grid, shown=shown)
