@@ -8,58 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, Rating, Sample
-from geval_adapters.prompts import sendable
+from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, Sample
 from geval_adapters.samples import ALIASES, numbered, sample_of
+
+from .schema import RANKING, RATING, to_table
 
 if TYPE_CHECKING:
     import ray.data
 
 BATCH = 128
 """Rows that a worker is handed at once: enough that handing them over takes no time beside rating them."""
-
-RATING = pa.schema(
-    {
-        "id": pa.string(),
-        "doc_id": pa.string(),
-        "system_id": pa.string(),
-        "criterion": pa.string(),
-        "score": pa.float64(),
-        "normalized": pa.float64(),
-        "distribution": pa.map_(pa.float64(), pa.float64()),
-        "coverage": pa.float64(),
-        "bounds": pa.list_(pa.float64()),
-        "std_error": pa.float64(),
-        "method": pa.string(),
-        "n_valid": pa.int64(),
-        "n_failed": pa.int64(),
-        "rationale": pa.string(),
-        "error": pa.string(),
-        "usage": pa.struct(
-            {
-                "prompt_tokens": pa.int64(),
-                "cached_tokens": pa.int64(),
-                "completion_tokens": pa.int64(),
-                "requests": pa.int64(),
-                "cost": pa.float64(),
-            }
-        ),
-        "signature": pa.string(),
-        "human": pa.float64(),
-    }
-)
-"""The columns that `rate_dataset` appends, those of `Rating.to_dict()`; a score that there is none of is null."""
-
-RANKING = pa.schema(
-    [
-        *(RATING.field(name) for name in ("id", "doc_id", "system_id", "criterion", "score")),
-        pa.field("rank", pa.int64()),
-        RATING.field("std_error"),
-        pa.field("calls", pa.int64()),
-        *(RATING.field(name) for name in ("method", "n_valid", "n_failed", "error", "usage", "signature", "human")),
-    ]
-)
-"""The columns that `rank_dataset` appends, those of `RankedDocument.rows()`."""
 
 
 def rate_dataset(
@@ -134,10 +92,12 @@ def _workers(judge: Judge, asked: int | None) -> int:
     """How many workers there are to be: none without a request that it may make."""
     import ray
 
-    cpus: int = round(ray.cluster_resources().get("CPU", 1))
+    cpus = int(ray.cluster_resources().get("CPU", 1))
     if judge.name.startswith("local/"):  # each worker has a server of its own
         return asked or cpus
-    most = [value for name in ("concurrency", "max_requests") if (value := getattr(judge, name, None)) is not None]
+    most: list[int] = [
+        value for name in ("concurrency", "max_requests") if (value := getattr(judge, name, None)) is not None
+    ]
     return max(1, min(asked or cpus, *most))
 
 
@@ -180,7 +140,7 @@ class _Rater:
         samples = [_sample(row, self.geval.criterion) for row in table.to_pylist()]
         good = [sample for sample in samples if isinstance(sample, Sample)]
         ratings = {id(rating.sample): rating for rating in self.geval.rate_many(good)}
-        rows = [_row(ratings[id(sample)]) if isinstance(sample, Sample) else sample for sample in samples]
+        rows = [ratings[id(sample)].to_dict() if isinstance(sample, Sample) else sample for sample in samples]
         return _append(table, rows, RATING)
 
 
@@ -260,14 +220,9 @@ def _sample(row: Mapping[str, Any], criterion: Criterion) -> Sample | dict[str, 
     return sample
 
 
-def _row(rating: Rating) -> dict[str, Any]:
-    return rating.to_dict() | {"distribution": list(rating.distribution.items())}
-
-
 def _append(table: pa.Table, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """The table with the rows' columns, in place of its own of the same names."""
-    storable = [{k: sendable(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
     table = table.drop_columns([name for name in schema.names if name in table.column_names])
-    for field, column in zip(schema, pa.Table.from_pylist(storable, schema).columns, strict=True):
+    for field, column in zip(schema, to_table(rows, schema).columns, strict=True):
         table = table.append_column(field, column)
     return table
