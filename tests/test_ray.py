@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import pickle
 import signal
@@ -12,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
-from conftest import KEY, Server, completion
+from conftest import KEY, Server, completion, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_adapters import Comparer, GEval, JudgeError, Sample
+from geval_adapters import Comparer, GEval, JudgeError, Sample, read_samples
 from ray_geval import RANKING, RATING, rank_dataset, rate_dataset
 from ray_geval.dataset import _cut
 
@@ -35,6 +37,10 @@ def scripted(request: dict) -> dict:
         return completion("A", logprobs=[{"A": p, "B": 1 - p}])
     low = drawn % 4 + 1
     return completion(f"Rating: {low}", logprobs=[{"Rating": 1.0}, {":": 1.0}, {f" {low}": p, f" {low + 1}": 1 - p}])
+
+
+def refused(request: dict) -> dict:
+    raise refusal(401, f"Incorrect API key provided: {KEY}")
 
 
 @pytest.fixture(scope="module")
@@ -86,31 +92,32 @@ def workers(server: Server) -> list[int]:
     return found
 
 
-def test_rows_are_those_of_one_process_though_a_worker_is_killed(server: Server) -> None:
+def test_rows_are_those_of_one_process_though_workers_are_killed(server: Server) -> None:
     import ray.data
 
     killed: list[int] = []
 
     def handler(request: dict) -> dict:
-        if len(server.requests) > 200 and not killed:
-            killed.extend(workers(server)[:1])
-            os.kill(killed[0], signal.SIGKILL)
+        if len(server.requests) > 60 and not killed:
+            killed.extend(workers(server))  # the one that waits for this reply among them
+            for process in killed:
+                os.kill(process, signal.SIGKILL)
         return scripted(request)
 
     server.handler = handler
-    rows = [row(index) for index in range(600)]
+    rows = [row(index) for index in range(400)]
     rows[3]["output"] = None
     rows[5]["output"] = "naughty"
     geval = GEval("summeval/coherence", MODEL)
-    rated = rate_dataset(ray.data.from_items(rows), geval, concurrency=2, batch_size=50)
+    rated = rate_dataset(ray.data.from_items(rows), geval, concurrency=2, batch_size=25)
     tables = list(rated.iter_batches(batch_size=None, batch_format="pyarrow"))
     assert killed
-    assert len(server.requests) > 599  # what the dead worker had asked is asked again
+    assert len(server.requests) > 399  # what the dead had asked is asked again
     for table in tables:
         assert [table.schema.field(name) for name in RATING.names] == list(RATING)
     table = pa.concat_tables(tables)
-    assert table["mine"].to_pylist() == list(range(600))
-    assert table.column_names == ["source", "output", "mine", *RATING.names]
+    assert table["mine"].to_pylist() == list(range(400))
+    assert table.column_names == ["source", "mine", *RATING.names]
     found = as_json(table)
     missing = found.pop(3)
     assert (missing["id"], missing["score"], missing["error"].partition(" (")[0]) == ("i3", None, "no output")
@@ -118,6 +125,57 @@ def test_rows_are_those_of_one_process_though_a_worker_is_killed(server: Server)
     samples = [Sample(each["output"], source=each["source"], id=each["id"]) for each in rows if each["output"]]
     alone = [rating.to_dict() for rating in geval.rate_many(samples, ordered=True)]
     assert found == alone
+
+
+def test_the_command_line_stops_resumes_and_comes_to_the_same_numbers(server: Server, geval) -> None:
+    rows = [row(index) | {"scores": {"coherence": 3}} for index in range(300)]
+    Path("in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    arguments = ("score", "in.jsonl", "-c", "coherence", "-m", MODEL)
+    on_ray = (*arguments, "--engine", "ray", "-o", "out")
+
+    server.handler = refused
+    code, _, err = geval(*on_ray)
+    assert (code, err) == (2, f"error: {MODEL}: Incorrect API key provided: [key] (is OPENAI_API_KEY right?)\n")
+    server.handler = scripted
+    code, _, err = geval(*on_ray, "--max-requests", 100)
+    assert code == 1
+    assert err.startswith("stopped: of the worker's part of the budget, 50 requests were sent")
+    assert len(list(read_samples("out"))) == 100
+
+    server.requests.clear()
+    code, out, err = geval(*on_ray)
+    assert (code, err) == (0, "100 of 300 had been rated before\n")
+    assert len(server.requests) == 200
+    assert out == geval(*arguments, "-o", "out.jsonl")[1]  # summary and signature
+    alone = sorted(map(json.loads, Path("out.jsonl").read_text().splitlines()), key=lambda each: each["id"])
+    found = sorted(as_json(pa.parquet.read_table("out")), key=lambda each: each["id"])
+    assert found == alone
+
+    server.requests.clear()
+    code, _, err = geval(*on_ray, "--n", 2)
+    assert code == 2
+    assert "error: out: holds ratings that this run's cannot stand beside: n is 1 there, 2 here" in err
+    assert geval(*on_ray)[0] == 0
+    assert not server.requests
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--address", "127.0.0.1:1"], "--address is that of a Ray cluster: it needs --engine ray"),
+        (["--engine", "ray", "-o", "in.jsonl"], "in.jsonl: is a file; with --engine ray, --output is a folder"),
+        (["--engine", "ray", "-o", "other"], "part-000000.parquet: is no file of ratings"),
+        (["--engine", "ray", "-o", "other", "--no-resume"], "other: holds ratings already"),
+    ],
+)
+def test_bad_usage_is_one_line(server: Server, geval, arguments: list[str], said: str) -> None:
+    Path("in.jsonl").write_text(json.dumps(row(0)) + "\n")
+    Path("other").mkdir()
+    Path("other/part-000000.parquet").write_bytes(b"PAR1 and no more")
+    code, _, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL, *arguments)
+    assert code == 2
+    assert said in err and err.count("\n") == 1
+    assert not server.requests
 
 
 def test_documents_are_ranked_as_in_one_process(server: Server) -> None:

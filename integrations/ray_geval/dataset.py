@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, Sample
+from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, LiteLLMJudge, Sample, Usage
+from geval_adapters.errors import StopError
+from geval_adapters.pace import Budget
 from geval_adapters.samples import ALIASES, numbered, sample_of
 
 from .schema import RANKING, RATING, to_table
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 BATCH = 128
 """Rows that a worker is handed at once: enough that handing them over takes no time beside rating them."""
+
+STOPPED = "stopped: "
+"""How the error of a row begins that was not rated because its worker's part of the budget was spent."""
 
 
 def rate_dataset(
@@ -85,27 +90,40 @@ def rank_dataset(
 
 # --- how many workers, and what each may do --------------------------------------------------------------------------
 
-LIMITS = ("concurrency", "rpm", "tpm", "max_cost", "max_requests")
+
+def cpus() -> int:
+    """How many CPUs the cluster has."""
+    import ray
+
+    return int(ray.cluster_resources().get("CPU", 1))
 
 
 def _workers(judge: Judge, asked: int | None) -> int:
-    """How many workers there are to be: none without a request that it may make."""
-    import ray
-
-    cpus = int(ray.cluster_resources().get("CPU", 1))
-    if judge.name.startswith("local/"):  # each worker has a server of its own
-        return asked or cpus
-    most: list[int] = [
-        value for name in ("concurrency", "max_requests") if (value := getattr(judge, name, None)) is not None
-    ]
-    return max(1, min(asked or cpus, *most))
+    """How many workers there are to be: none that could not make a request."""
+    most = asked or cpus()
+    if isinstance(judge, LiteLLMJudge) and not _serves_itself(judge):
+        most = min(most, judge.concurrency)
+        if judge.budget.max_requests is not None:
+            most = min(most, judge.budget.max_requests - judge.budget.requests)
+    return max(1, most)
 
 
 def _divide(judge: Judge, workers: int) -> None:
     """Leave the judge its part of what all workers may do together."""
-    for name in LIMITS:
-        if (total := getattr(judge, name, None)) is not None:
-            setattr(judge, name, max(1, total // workers) if isinstance(total, int) else total / workers)
+    if not isinstance(judge, LiteLLMJudge) or _serves_itself(judge):
+        return
+    judge.concurrency //= workers
+    judge.rpm, judge.tpm = (total and total / workers for total in (judge.rpm, judge.tpm))
+    most, cost = judge.budget.max_requests, judge.budget.max_cost
+    judge.budget = Budget(
+        None if most is None else (most - judge.budget.requests) // workers,
+        None if cost is None else (cost - judge.budget.cost) / workers,
+    )
+
+
+def _serves_itself(judge: Judge) -> bool:
+    """Whether each worker has a model of its own, so that there is nothing to divide."""
+    return judge.name.startswith("local/")
 
 
 def _pool(workers: int) -> dict[str, Any]:
@@ -115,10 +133,9 @@ def _pool(workers: int) -> dict[str, Any]:
     """
     import ray
 
-    cpus = ray.cluster_resources().get("CPU", 1)
     return {
         "batch_format": "pyarrow",
-        "num_cpus": min(0.5, (cpus - 1) / workers),
+        "num_cpus": min(0.5, (cpus() - 1) / workers),
         "compute": ray.data.ActorPoolStrategy(
             size=workers, max_concurrent_calls_per_actor=2, enable_true_multi_threading=True
         ),
@@ -139,9 +156,22 @@ class _Rater:
         table = pa.ipc.open_stream(packed["batch"][0].as_buffer()).read_all()
         samples = [_sample(row, self.geval.criterion) for row in table.to_pylist()]
         good = [sample for sample in samples if isinstance(sample, Sample)]
-        ratings = {id(rating.sample): rating for rating in self.geval.rate_many(good)}
-        rows = [ratings[id(sample)].to_dict() if isinstance(sample, Sample) else sample for sample in samples]
-        return _append(table, rows, RATING)
+        rows: dict[int, dict[str, Any]] = {}
+        stopped = ""
+        try:
+            for rating in self.geval.rate_many(good):
+                rows[id(rating.sample)] = rating.to_dict()
+        except StopError as error:  # what has been rated is paid for, and the other workers may have something left
+            stopped = f"{STOPPED}of the worker's part of the budget, {error}"
+        criterion = self.geval.criterion.name
+        return _append(
+            table,
+            [
+                (rows.get(id(each)) or _failed(vars(each), criterion, stopped)) if isinstance(each, Sample) else each
+                for each in samples
+            ],
+            RATING,
+        )
 
 
 class _Ranker:
@@ -215,9 +245,17 @@ def _sample(row: Mapping[str, Any], criterion: Criterion) -> Sample | dict[str, 
         if absent := sample.missing(criterion.needs):
             raise InputError(f"no {' and no '.join(absent)}")
     except InputError as error:
-        identity = {name: None if row.get(name) is None else str(row[name]) for name in ("id", "doc_id", "system_id")}
-        return {**identity, "criterion": criterion.name, "error": str(error)}
+        return _failed(row, criterion.name, str(error))
     return sample
+
+
+def _failed(row: Mapping[str, Any], criterion: str, error: str) -> dict[str, Any]:
+    """A row that was not rated, and why."""
+    texts = {name: row.get(name) for name in ("id", "doc_id", "system_id", "output")}
+    return {
+        **{name: None if text is None else str(text) for name, text in texts.items()},
+        **{"criterion": criterion, "error": error, "usage": vars(Usage())},
+    }
 
 
 def _append(table: pa.Table, rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:

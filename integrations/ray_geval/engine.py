@@ -5,17 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+import re
+import signal
+import socket
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from itertools import islice
+from math import ceil
+from typing import Any
 
 import pyarrow as pa
 
-from geval_adapters import GEval, InputError, JudgeError, Rating, Sample
-from geval_adapters.prompts import sendable
+from geval_adapters import GEval, GEvalError, InputError, LiteLLMJudge, Sample
+from geval_adapters.errors import StopError
 
-from .dataset import BATCH, rate_dataset
-from .schema import to_rating
+from .dataset import BATCH, STOPPED, cpus, rate_dataset
+from .folder import RatingsFolder
+from .schema import RATING, to_row
+
+__all__ = ["RatingsFolder", "connect", "rate"]
 
 SAMPLE = pa.schema(
     {name: pa.string() for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id", "scores")}
@@ -28,54 +35,73 @@ def connect(address: str | None) -> None:
     Nothing is reported to anyone: Ray's usage statistics are off, as far as the environment does not say otherwise.
 
     Raises:
-        InputError: Ray is not installed, or no cluster can be reached there.
+        InputError: there is no cluster at the address.
     """
     # Read when Ray is imported. Under `uv run`, Ray would else build an environment for each worker.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    import ray.data
+
+    if ray.is_initialized():
+        return
     try:
-        import ray
-    except ImportError:
-        raise InputError("--engine ray needs Ray: pip install 'geval-adapters[ray]'") from None
-    if not ray.is_initialized():
-        try:
-            ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-        except (ConnectionError, ValueError, RuntimeError) as error:
-            raise InputError(f"no Ray cluster at {address or 'this machine'}: {error}") from None
+        if place := re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or ""):
+            socket.create_connection((place[1], int(place[2])), timeout=10).close()  # Ray would try for ten minutes
+        ray.init(address, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise InputError(f"no Ray cluster at {address or 'this machine'}: {error}") from None
     logging.getLogger("ray.data").setLevel(logging.CRITICAL)
 
 
-def ratings(geval: GEval, samples: Iterable[Sample]) -> Iterator[Rating]:
-    """The samples' ratings, in their order, from a cluster's workers.
+async def rate(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[dict[str, Any]]:
+    """The samples' ratings, as rows of a ratings file in the samples' order, from a cluster's workers.
 
     The samples are handed to Ray's object store, which spills to disk what does not fit; the ratings are streamed.
 
     Raises:
-        JudgeError: a worker's judge cannot be asked.
+        JudgeError: a worker's judge cannot be asked; a `StopError`, when its part of the budget is spent, after all
+            that the others could rate.
     """
-    import ray
+    import ray.data
 
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = context.print_on_execution_start = False
-    context.raise_original_map_exception = True
-    blocks = [ray.put(table) for table in _tables(samples)]
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio's would wait for an await, and there is none
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    total, blocks = 0, []
+    for table in _tables(samples):
+        total += table.num_rows
+        blocks.append(ray.put(table))
+    if not blocks:
+        return
+    ended: GEvalError | None = None
+    workers = min(cpus(), ceil(total / BATCH))
+    rated = rate_dataset(ray.data.from_arrow_refs(blocks), geval, concurrency=workers)
+    rated.context.raise_original_map_exception = True
     try:
-        for table in rate_dataset(ray.data.from_arrow_refs(blocks), geval).iter_batches(
-            batch_size=None, batch_format="pyarrow"
-        ):
-            yield from map(to_rating, table.to_pylist())
+        for table in rated.iter_batches(batch_size=None, batch_format="pyarrow"):
+            for row in map(to_row, table.select(RATING.names).to_pylist()):
+                _settle(geval, row["usage"])
+                if (row["error"] or "").startswith(STOPPED):
+                    ended = StopError(row["error"].removeprefix(STOPPED))
+                else:
+                    yield row
     except ray.exceptions.RayTaskError as error:
-        if isinstance(error.cause, (InputError, JudgeError)):
-            raise error.cause from None
-        raise
+        if not isinstance(error.cause, GEvalError):
+            raise
+        said = str(error.cause).partition("\nFailed to ")[0]  # Ray adds what it thinks of retries
+        ended = type(error.cause)(said)
+    if ended:  # outside of the handler: Ray's error holds on to the workers
+        raise ended
+
+
+def _settle(geval: GEval, usage: Mapping[str, Any]) -> None:
+    """Count what was spent elsewhere, so that the next criterion has what is left."""
+    if isinstance(geval.judge, LiteLLMJudge):
+        geval.judge.budget.requests += usage["requests"]
+        geval.judge.budget.cost += usage["cost"] or 0.0
 
 
 def _tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
-    rows = (
-        {name: sendable(text) for name, text in asdict(sample).items() if isinstance(text, str)}
-        | {"scores": json.dumps(dict(sample.human))}
-        for sample in samples
-    )
+    rows = (vars(sample) | {"scores": json.dumps(dict(sample.human))} for sample in samples)
     while block := list(islice(rows, 16 * BATCH)):
         yield pa.Table.from_pylist(block, SAMPLE)

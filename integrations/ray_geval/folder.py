@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -13,65 +12,80 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geval_adapters import InputError
+from geval_adapters.runlog import lock
 
-from .schema import to_row, to_table
+from .schema import RATING, to_row, to_table
 
 
 class RatingsFolder:
-    """The folder's twin of `geval_adapters.runlog.RunLog`: rows are added to files that appear whole or not at all.
+    """A `geval_adapters.runlog.RunLog` of Parquet files, each of which appears whole or not at all.
 
-    A file is written every `ROWS` rows or `SECONDS` seconds, whichever comes first; that much a crash can lose.
+    A file is written every `ROWS` rows or `SECONDS` seconds, whichever comes first; no more than that can be lost.
+
+    Args:
+        path: the folder; locked against other processes until `close`.
+        resume: whether to go on with ratings that are there; without, they are refused.
 
     Raises:
-        InputError: the path is no folder, cannot be written, or another process is at work in it.
+        InputError: ratings are there and not to be resumed, another process is writing, or nothing can be written.
     """
 
     ROWS = 1024
     SECONDS = 10.0
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, resume: bool = True) -> None:
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
-            self._lock = (path / ".lock").open("w")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._lock = (path / ".lock").open("ab")
         except FileExistsError:
             raise InputError(f"{path}: is a file; with --engine ray, --output is a folder") from None
-        except BlockingIOError:
-            raise InputError(
-                f"{path}: another process is writing there; wait for it or name another --output"
-            ) from None
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        if not lock(self._lock):
+            raise InputError(f"{path}: another process is writing to it")
+        files = self._files()
+        if files and not resume:
+            raise InputError(f"{path}: holds ratings already; name another --output, or let it be resumed")
+        self._next = 1 + max((int(file.stem.rpartition("-")[2]) for file in files), default=-1)
+        self._failed: list[Mapping[str, Any]] = []
         self._waiting: list[Mapping[str, Any]] = []
         self._since = time.monotonic()
-        self._next = 1 + max((int(file.stem.rpartition("-")[2]) for file in self._files()), default=-1)
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """The rows that are there."""
-        for file in self._files():
-            yield from map(to_row, self._read(file))
+    def resume(self, take: Callable[[dict[str, Any]], None]) -> None:
+        """Hand over each row that is there, then remove those that came to nothing.
 
-    def drop(self, unwanted: Callable[[Mapping[str, Any]], bool]) -> None:
-        """Rewrite the files without some rows."""
+        Raises:
+            InputError: a file is no file of ratings, or `take` refuses a row; the folder is then as it was.
+        """
+        incomplete = []
         for file in self._files():
-            rows = [to_row(row) for row in self._read(file)]
-            kept = [row for row in rows if not unwanted(row)]
-            if not kept:
+            rows = self._read(file)
+            for row in rows:
+                take(row)
+            if any(row["error"] is not None for row in rows):
+                incomplete.append(file)
+        for file in incomplete:
+            if rated := [row for row in self._read(file) if row["error"] is None]:
+                self._write(file, rated)
+            else:
                 file.unlink()
-            elif len(kept) < len(rows):
-                self._write(file, kept)
 
     def write(self, row: Mapping[str, Any]) -> None:
-        """Add one row."""
-        self._waiting.append(row)
+        """Add one row.
+
+        Raises:
+            InputError: a file cannot be written, as on a full disk.
+        """
+        (self._waiting if row["error"] is None else self._failed).append(row)
         if len(self._waiting) >= self.ROWS or time.monotonic() - self._since > self.SECONDS:
             self._flush()
 
     def close(self) -> None:
-        """Write what is waiting; no more rows."""
-        self._flush()
-        self._lock.close()
+        """Write what is waiting, and the rows that came to nothing; no more rows."""
+        with self._lock:
+            self._waiting += self._failed
+            self._flush()
 
     def _flush(self) -> None:
         if self._waiting:
@@ -80,20 +94,22 @@ class RatingsFolder:
         self._waiting = []
         self._since = time.monotonic()
 
-    def _write(self, file: Path, rows: list[Any]) -> None:
-        unfinished = file.with_suffix(".tmp")
-        pq.write_table(to_table(rows), unfinished)
-        unfinished.replace(file)
+    def _write(self, file: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+        unfinished = file.with_suffix(".part")
+        try:
+            pq.write_table(to_table(rows), unfinished)
+            unfinished.replace(file)
+        except OSError as error:
+            raise InputError(f"{file}: cannot be written: {error.strerror or error}") from None
 
     def _files(self) -> list[Path]:
         return sorted(self.path.glob("part-*.parquet"))
 
     def _read(self, file: Path) -> list[dict[str, Any]]:
         try:
-            rows: list[dict[str, Any]] = pq.read_table(file).to_pylist()
+            return [to_row(stored) for stored in pq.read_table(file, columns=RATING.names).to_pylist()]
         except (pa.ArrowException, OSError) as error:
-            raise InputError(f"{file}: is not a readable Parquet file: {error}") from None
-        return rows
+            raise InputError(f"{file}: is no file of ratings ({error}); name another --output") from None
 
     def __enter__(self) -> RatingsFolder:
         return self

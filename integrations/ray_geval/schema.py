@@ -7,9 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from geval_adapters import Rating, Usage
 from geval_adapters.prompts import sendable
-from geval_adapters.samples import sample_of
 
 RATING = pa.schema(
     {
@@ -39,6 +37,8 @@ RATING = pa.schema(
         ),
         "signature": pa.string(),
         "human": pa.float64(),
+        "output": pa.string(),
+        "sample": pa.string(),
     }
 )
 """The columns that `rate_dataset` appends, those of `Rating.to_dict()`; a score that there is none of is null."""
@@ -78,17 +78,3 @@ def to_row(stored: Mapping[str, Any]) -> dict[str, Any]:
     {'4': 0.75, '5': 0.25}
     """
     return {**stored, "distribution": {f"{score:g}": p for score, p in stored["distribution"] or ()}}
-
-
-def to_rating(stored: Mapping[str, Any]) -> Rating:
-    """A row of such a table, the sample's columns among them, as a rating."""
-    return Rating(
-        sample=sample_of(stored),
-        distribution=dict(stored["distribution"]),
-        bounds=tuple(stored["bounds"]),
-        usage=Usage(**stored["usage"]),
-        **{name: stored[name] for name in RATING.names if name not in _OTHERWISE},
-    )
-
-
-_OTHERWISE = ("id", "doc_id", "system_id", "distribution", "bounds", "usage")
