@@ -14,8 +14,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .criteria import FIELDS, Criterion, Scale, prompts_folder
 from .errors import InputError
 from .samples import Sample
@@ -278,6 +276,8 @@ def _file(name: str) -> str:
 @cache
 def wording(name: str) -> dict[str, Any]:
     """One of the YAML files in `prompts/`: tasks, forms, personas or recipes."""
+    import yaml
+
     return dict(yaml.safe_load(_file(f"{name}.yaml")))
 
 

@@ -10,7 +10,6 @@ from contextlib import ExitStack, aclosing, contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import report
 from .comparison import Comparer, Ranked, RankedDocument, Verdict, by_document, ranked
@@ -295,6 +294,8 @@ class RankRun:
 @contextmanager
 def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on a terminal's standard error; nothing where that is piped."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("rating"),
         BarColumn(),
