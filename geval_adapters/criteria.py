@@ -12,8 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from .errors import InputError
 
 FIELDS = ("source", "context", "reference")
@@ -203,6 +201,8 @@ def read_criteria(file: Path) -> dict[str, Criterion]:
     Raises:
         InputError: the file cannot be read, is no YAML mapping, or a criterion in it is not valid.
     """
+    import yaml
+
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

@@ -141,7 +141,8 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
         if seen[identity] > 1:
             raise InputError(f"the id {identity!r} stands here a second time")
         unread += int(row.get("n_failed") or 0)
-        return Item(identity, row.get("doc_id"), row.get("system_id"), row["score"], row.get("human"))
+        ids = identity, row.get("doc_id"), row.get("system_id")
+        return Item(*ids, row["score"], row.get("human"), output=row.get("output"))
 
     items = {each.id: each for each in read_rows(path, item) if each is not None}
     if not items:

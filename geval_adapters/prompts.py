@@ -9,12 +9,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from .criteria import FIELDS, Criterion, Scale, prompts_folder
 from .errors import InputError
@@ -87,6 +85,11 @@ class Prompt:
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
         return surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sendable(sample.output)}
+
+    def shared(self, sample: Sample) -> int:
+        """How many characters at the beginning of the message are the same for any output with this source."""
+        one, other = (self.messages(replace(sample, output=output))[0]["content"] for output in (sample.output, ""))
+        return common_prefix(one, other)
 
     def messages(self, sample: Sample) -> Messages:
         """The messages for one sample.
@@ -161,6 +164,16 @@ class ComparisonPrompt:
             "ties": self.ties,
         }
         return [{"role": "user", "content": render(_file("compare.jinja"), told)}]
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters two texts have in common at the beginning.
+
+    >>> common_prefix("abc", "abd")
+    2
+    """
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def check(criterion: Criterion, sample: Sample) -> None:
@@ -263,6 +276,8 @@ def _file(name: str) -> str:
 @cache
 def wording(name: str) -> dict[str, Any]:
     """One of the YAML files in `prompts/`: tasks, forms, personas or recipes."""
+    import yaml
+
     return dict(yaml.safe_load(_file(f"{name}.yaml")))
 
 
