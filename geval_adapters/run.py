@@ -135,6 +135,7 @@ class ScoreRun:
                         spent = sum((each.usage for each in self.summaries.values()), Usage())
                         tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
                         self._breaker.count(rating.error)
+                self.summaries[name].usage += geval.steps_usage
 
     async def _resume(self, log: RunLog) -> None:
         expected = {geval.criterion.name: await geval.aexpected() for geval in self.gevals}
