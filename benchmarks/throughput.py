@@ -164,9 +164,11 @@ def _completion(text: str, logprobs: bool) -> dict[str, Any]:
 
 
 def _token(token: str) -> dict[str, Any]:
-    """A token with 20 alternatives; those of a number are numbers."""
-    others = [str(i) for i in range(20)] if token.strip().isdigit() else [f"w{i}" for i in range(20)]
-    names = [token, *(other for other in others if other != token.strip())][:20]
+    """A token with 20 alternatives; at a number, those of the scale are among them, plain and with a space."""
+    others = [f"w{i}" for i in range(20)]
+    if token.strip().isdigit():
+        others = [f"{space}{score}" for score in range(1, 6) for space in (" ", "")] + others
+    names = [token, *(other for other in others if other != token)][:20]
     tops = [{"token": name, "logprob": round(-0.3 - 1.1 * i, 4)} for i, name in enumerate(names)]
     return tops[0] | {"top_logprobs": tops}
 
