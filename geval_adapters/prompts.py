@@ -270,6 +270,7 @@ def _compiled(template: str) -> Any:
     from jinja2.sandbox import SandboxedEnvironment
 
     environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.globals.clear()  # nobody needs them, and each rendering would copy them
     return environment.from_string(template)
 
 
