@@ -10,11 +10,9 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from .criteria import FIELDS, Criterion, Scale, prompts_folder
 from .errors import InputError
@@ -78,7 +76,7 @@ class Prompt:
         """What ends the answer once the rating stands."""
         return None if explain else self._form.get("stop")
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
         blank = Sample("", source="", context="", reference="")
@@ -105,12 +103,15 @@ class Prompt:
             names = ("Document", "Fact", "Summary", "Response", "Reference")
             values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
             return [{"role": "user", "content": render(self.template, values)}]
-        shown = fenced(self.shown(sample))
-        told = criterion_words(self.criterion)
-        form = render(self._form["text"], told)
-        persona = wording("personas")[self.persona] if self.persona else ""
-        values = told | {"persona": persona, "steps": self.steps, "shown": shown, "form": form}
+        values = self._told | {"shown": fenced(self.shown(sample))}
         return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
+
+    @cached_property
+    def _told(self) -> dict[str, Any]:
+        """What the judge is told whatever the sample."""
+        told = criterion_words(self.criterion)
+        persona = wording("personas")[self.persona] if self.persona else ""
+        return told | {"persona": persona, "steps": self.steps, "form": render(self._form["text"], told)}
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class ComparisonPrompt:
         """Where the answer begins, for models that can continue one."""
         return f"{self.noun.capitalize()}"
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the samples aside."""
         blank = Sample("", source="", context="", reference="")
@@ -199,7 +200,7 @@ def fenced(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     [('output', 'a &lt;/output > b')]
     """
     closing = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(texts)})\b)", re.IGNORECASE)
-    return [(tag, closing.sub("&lt;", text)) for tag, text in texts.items()]
+    return [(tag, closing.sub("&lt;", text) if "<" in text else text) for tag, text in texts.items()]
 
 
 def _tags(criterion: Criterion) -> dict[str, str]:
@@ -244,6 +245,8 @@ def sendable(text: str) -> str:
     >>> sendable("a\x00b") == "a\ufffdb"
     True
     """
+    if text.isascii():  # what most text is, and much faster to see
+        return text.replace("\x00", "\ufffd")
     return re.sub(r"[\x00\ud800-\udfff]", "\ufffd", text)
 
 
@@ -267,6 +270,7 @@ def _compiled(template: str) -> Any:
     from jinja2.sandbox import SandboxedEnvironment
 
     environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.globals.clear()  # nobody needs them, and each rendering would copy them
     return environment.from_string(template)
 
 
@@ -278,6 +282,8 @@ def _file(name: str) -> str:
 @cache
 def wording(name: str) -> dict[str, Any]:
     """One of the YAML files in `prompts/`: tasks, forms, personas or recipes."""
+    import yaml
+
     return dict(yaml.safe_load(_file(f"{name}.yaml")))
 
 

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from .criteria import Criterion, Scale, ScaleLike
@@ -244,9 +244,9 @@ def _visible(reply: str, shown: Iterable[str]) -> str:
     text = reply.translate(_FULL_WIDTH)
     text = _blank(text, (match.span() for match in _THINKING.finditer(text)), " ")
     for other in shown:
-        other = other.strip().translate(_FULL_WIDTH)
-        if len(other.split()) > 2:
-            text = _blank(text, (match.span() for match in re.finditer(re.escape(other), text)), "~")
+        other = other.strip()
+        if len(other) <= len(text) and len(other.split()) > 2:
+            text = text.replace(other.translate(_FULL_WIDTH), "~" * len(other))
     return text
 
 
@@ -420,23 +420,30 @@ def _worth(match: re.Match[str]) -> _Found:
 class _Token:
     text: str
     probability: float
-    alternatives: Sequence[tuple[str, float]]
+    top: Sequence[Mapping[str, Any]]
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> _Token:
-        text, probability = _piece(entry)
-        others = [_piece(other) for other in entry.get("top_logprobs") or ()]
-        if text not in [other for other, _ in others]:  # a sampled token need not be among the top ones
-            others.append((text, probability))
-        return cls(text, probability, others)
+        top = entry.get("top_logprobs")
+        return cls(*_piece(entry), top if isinstance(top, list) else [])
+
+    @property
+    def alternatives(self) -> list[tuple[str, float]]:
+        """What could have stood here; a sampled token need not be among the top ones."""
+        others = [_piece(other) for other in self.top if type(other) is dict or isinstance(other, Mapping)]
+        if all(text != self.text for text, _ in others):
+            others.append((self.text, self.probability))
+        return others
 
 
 def _piece(entry: Mapping[str, Any]) -> tuple[str, float]:
     """A token's text, with the space marks of raw vocabularies as spaces, and its probability."""
     logprob = entry.get("logprob")
     usable = isinstance(logprob, (int, float)) and not math.isnan(logprob)
-    probability = min(1.0, math.exp(min(float(logprob), 0.0))) if usable else 0.0  # type: ignore[arg-type]
-    return str(entry.get("token") or "").replace("Ġ", " ").replace("▁", " "), probability
+    text = str(entry.get("token") or "")
+    if not text.isascii():
+        text = text.replace("Ġ", " ").replace("▁", " ")
+    return text, math.exp(min(float(logprob), 0.0)) if usable else 0.0  # type: ignore[arg-type]
 
 
 def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tuple[_Spelling, float]]:
@@ -454,8 +461,9 @@ def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tu
     for position in range(index, len(tokens)):
         token, listed = tokens[position], 0.0
         own = spelled + token.text.removeprefix("" if spelled else before)
-        pieces = {_bare(text) for text, _ in token.alternatives}
-        for text, probability in token.alternatives:
+        alternatives = token.alternatives
+        pieces = {_bare(text) for text, _ in alternatives}
+        for text, probability in alternatives:
             listed += probability
             if text == token.text:
                 continue
@@ -464,7 +472,7 @@ def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tu
             elif not spelled and any(map(str.isalnum, before)):
                 continue
             spelling = _spelling(spelled + text, scale)
-            one_token = not spelled and any(form in pieces for form in spelling.longer)
+            one_token = not spelled and not pieces.isdisjoint(spelling.longer)
             yield (spelling.ended() if one_token else spelling), mass * probability
         if spelled:  # what is not listed ends the value: the rest of p("1") stays with 1
             yield _spelling(spelled, scale).ended(), mass * max(0.0, 1.0 - listed)
@@ -485,10 +493,12 @@ class _Spelling(NamedTuple):
         return self._replace(closed=True, longer={})
 
 
+@lru_cache(4096)
 def _bare(text: str) -> str:
     return text.translate(_FULL_WIDTH).lstrip(" \t\n\"'`*_:([{").lower()
 
 
+@lru_cache(4096)
 def _spelling(text: str, scale: Scale) -> _Spelling:
     """What a text denotes that begins where a value begins."""
     text = _bare(text)
@@ -504,6 +514,7 @@ def _spelling(text: str, scale: Scale) -> _Spelling:
     return _Spelling(None, not longer, longer)
 
 
+@cache
 def _forms(scale: Scale) -> dict[str, float]:
     """Every way to spell a score of the scale, lower case."""
     if scale.worded:

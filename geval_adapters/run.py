@@ -11,14 +11,13 @@ from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import report
 from .comparison import Comparer, Ranked, RankedDocument, Verdict, by_document, ranked
 from .criteria import Criterion
 from .elicitation import concurrently
 from .errors import InputError, StopError
-from .judge import Usage
+from .judge import LiteLLMJudge, Usage
 from .prompts import sendable
 from .rating import GEval
 from .runlog import Log, RunLog, differences
@@ -126,6 +125,7 @@ class ScoreRun:
 
     def __init__(
         self,
+        judge: LiteLLMJudge,
         gevals: Sequence[GEval],
         data: Input,
         log: Log | None,
@@ -133,6 +133,7 @@ class ScoreRun:
         as_json: bool,
         rate: Rate = rate_here,
     ) -> None:
+        self.judge = judge
         self.gevals = gevals
         self.data = data
         self.as_json = as_json
@@ -159,6 +160,7 @@ class ScoreRun:
                         spent = sum((each.usage for each in self.summaries.values()), Usage())
                         tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
                         self._breaker.count(row["error"])
+                self.summaries[name].usage += geval.steps_usage
 
     async def _resume(self, log: Log) -> None:
         expected = {geval.criterion.name: await geval.aexpected() for geval in self.gevals}
@@ -201,8 +203,8 @@ class ScoreRun:
         """Print what came out, also of a run that ended early."""
         summaries = list(self.summaries.values())
         if self.as_json:
-            opening = "\n], " if self._opened else "{"
-            sys.stdout.write(f'{opening}"criteria": {json.dumps([each.to_dict() for each in summaries])}}}\n')
+            end = {"criteria": [each.to_dict() for each in summaries], "faults": dict(self.judge.faults)}
+            sys.stdout.write(("\n], " if self._opened else "{") + json.dumps(end)[1:] + "\n")
             sys.stdout.flush()
         else:
             console = output_console()
@@ -215,6 +217,7 @@ class ScoreRun:
         for each in summaries:
             for reason, count in each.reasons.most_common():
                 say(f"{each.criterion}: {count} not rated: {reason}", "red")
+        say_faults(self.judge)
         for note in self._notes():
             say(note)
 
@@ -318,6 +321,8 @@ class RankRun:
 @contextmanager
 def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on a terminal's standard error; nothing where that is piped."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("rating"),
         BarColumn(),
@@ -343,6 +348,13 @@ def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
 def say(note: str, style: str = "yellow") -> None:
     """A remark on standard error."""
     errors.print(report.plain(note, 500), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_faults(judge: LiteLLMJudge) -> None:
+    """What went wrong with requests, whether it passed when they were sent again or not."""
+    if judge.faults:
+        counts = ", ".join(f"{count} x {fault}" for fault, count in judge.faults.most_common())
+        say(f"faults of {judge.name}: {counts}")
 
 
 def output_console() -> Console:
