@@ -8,6 +8,7 @@ import json
 import logging
 import os
 import pickle
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -196,6 +197,14 @@ def test_documents_are_ranked_as_in_one_process(server: Server) -> None:
     )
     assert [each["rank"] for each in ranked] == [1, 2, 3] * 3
     assert all(each["output"] == f"Summary {each['mine']}." and each["id"] == f"i{each['mine']}" for each in ranked)
+
+
+def test_the_example_of_the_readme_runs(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (snippet,) = (block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "import ray" in block)
+    exec(snippet.replace("local/smollm2", MODEL), {})
+    assert [line.rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()] == ["None", "None"]
+    assert len(server.requests) == 2
 
 
 @given(st.lists(st.sampled_from("aabcd") | st.none(), min_size=1), st.integers(1, 8))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, LiteLLMJudge, Sample, Usage
+from geval_adapters.elicitation import run
 from geval_adapters.errors import StopError
 from geval_adapters.pace import Budget
 from geval_adapters.samples import ALIASES, numbered, sample_of
@@ -155,14 +156,18 @@ class _Rater:
     def __call__(self, packed: pa.Table) -> pa.Table:
         table = pa.ipc.open_stream(packed["batch"][0].as_buffer()).read_all()
         samples = [_sample(row, self.geval.criterion) for row in table.to_pylist()]
-        good = [sample for sample in samples if isinstance(sample, Sample)]
         rows: dict[int, dict[str, Any]] = {}
-        stopped = ""
-        try:
-            for rating in self.geval.rate_many(good):
-                rows[id(rating.sample)] = rating.to_dict()
-        except StopError as error:  # what has been rated is paid for, and the other workers may have something left
-            stopped = f"{STOPPED}of the worker's part of the budget, {error}"
+
+        async def rate() -> str:
+            """Rate them all; why that ended early, if so."""
+            try:
+                async for rating in self.geval.arate_many(each for each in samples if isinstance(each, Sample)):
+                    rows[id(rating.sample)] = rating.to_dict()
+            except StopError as error:  # what has been rated is paid for, and the other workers may have something left
+                return f"{STOPPED}of the worker's part of the budget, {error}"
+            return ""
+
+        stopped = run(rate())
         criterion = self.geval.criterion.name
         return _append(
             table,
