@@ -21,7 +21,7 @@ from conftest import KEY, Server, completion, refusal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_adapters import Comparer, GEval, JudgeError, Sample, read_samples
+from geval_adapters import Comparer, GEval, JudgeError, LiteLLMJudge, Sample, read_samples
 from ray_geval import RANKING, RATING, rank_dataset, rate_dataset
 from ray_geval.dataset import _cut
 
@@ -233,3 +233,14 @@ def test_a_pickled_judge_has_no_key_and_asks_for_the_one_that_is_there(
         monkeypatch.delenv(name)
     with pytest.raises(JudgeError, match="set OPENAI_API_KEY"):
         pickle.loads(pickle.dumps(GEval("coherence", MODEL, api_key=secret))).rate("Some text.")
+
+
+def test_a_pickled_router_has_no_keys_either(tmp_path: Path) -> None:
+    keyed, named = {"api_key": "sk-explicit-9876543210"}, {"api_key": "os.environ/AZURE_API_KEY"}
+    models = [{"model_name": "judge", "litellm_params": {"model": MODEL, "rpm": 60} | each} for each in (keyed, named)]
+    (tmp_path / "router.json").write_text(json.dumps({"model_list": models, "router_settings": {"num_retries": 1}}))
+    judge = LiteLLMJudge(router=tmp_path / "router.json")
+    pickled = pickle.dumps(judge)
+    assert b"sk-explicit" not in pickled
+    assert b"os.environ/AZURE_API_KEY" in pickled
+    assert pickle.loads(pickled).name == judge.name
