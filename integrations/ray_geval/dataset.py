@@ -34,10 +34,13 @@ def rate_dataset(
     Rows are streamed: neither this process nor the object store ever holds all of them. Their number and order are
     kept (for that, `preserve_order` is set for the dataset's execution). Neighbours of the same source (equal `doc_id`,
     or equal source) go to one worker, one after the other, so that the judge's prefix cache serves them: a batch ends
-    where a source does. Where the rows of a source lie apart, `ds.sort("doc_id")` brings them together first.
+    where a source does. Cut are only a source of more than `batch_size` rows, and one at every sixteenth batch or at
+    the end of a large block. Where the rows of a source lie apart, `ds.sort("doc_id")` brings them together first:
+    that would not stream, and is not done unasked.
 
-    A row that cannot be rated is a row with an `error` and no score. A worker that dies is started again and its
-    batches are asked again, without an end and without a trace in the output; what it had asked is paid for twice.
+    A row that cannot be rated is a row with an `error` and no score; so is one that a worker's part of the budget did
+    not reach. A worker that dies is started again, as often as it takes, and its batches are asked again: no row is
+    lost or there twice, but what it had asked is paid for twice, and its part of the budget begins anew.
 
     Args:
         ds: rows with `output` and what else the criterion needs, under the names that `geval score` knows. Columns
@@ -82,6 +85,7 @@ def rank_dataset(
 
     Raises:
         InputError: as for `rate_dataset`.
+        JudgeError: from a worker, as for `rate_dataset`; a `StopError` among them, when its budget is spent.
     """
     _check_columns(ds, comparer.criterion)
     workers = _workers(comparer.judge, concurrency)
