@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, zip_longest
 from statistics import fmean
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from . import bias
 from .bias import Estimate, Floats, Ints
 from .criteria import Criterion, Scale
 from .findings import Check, Picture, Statistic
-from .inquiry import SAMPLES, Inquiry, Unmeasurable
+from .inquiry import SAMPLED, SAMPLES, Inquiry, Unmeasurable
 from .metaeval import Item
 from .prompts import attacked, wording
 from .ranking import debias, pairwise_accuracy, position
@@ -383,7 +383,7 @@ async def anchoring(inquiry: Inquiry, criterion: Criterion) -> Check:
     if len({each.task for each in criteria}) > 1:
         raise Unmeasurable("the criteria are about different tasks")
     samples = inquiry.draw(1 + len(criteria))
-    alone = [await inquiry.ratings(samples, each) for each in criteria]
+    alone = [(await inquiry.ratings(samples, each, {}))[0] for each in criteria]
     together = await inquiry.several(samples, criteria)
     documents = documents_of(alone[0])
     single = [_scores(items) for items in alone]
@@ -493,19 +493,18 @@ async def first_position(inquiry: Inquiry, criterion: Criterion) -> Check:
 async def inconsistency(inquiry: Inquiry, criterion: Criterion) -> Check:
     """Whether the judge says the same twice, and under prompts that mean the same."""
     together = len(inquiry.criteria) > 1 and len({each.task for each in inquiry.criteria}) == 1
-    samples = inquiry.draw(SAMPLES + len(_COMPARED) + 1 + together)
-    sampled = await inquiry.ratings(samples, criterion, n=SAMPLES, temperature=1.0)
+    samples = inquiry.draw(SAMPLES + len(_COMPARED) + 2 + together)
+    sampled, single = await inquiry.ratings(samples, criterion, SAMPLED, {})
     statistics = [_between_replies(sampled, criterion)]
     documents = documents_of(sampled)
     if together:
-        alone = _scores(await inquiry.ratings(samples, criterion))
         scores = [each.get(criterion.name) for each in await inquiry.several(samples, inquiry.criteria)]
         others = np.array([_nan(score) for score in scores])
-        statistics.append(Statistic("alone or with others", "α", _over(_alpha, documents, alone, others), STABLE))
-    levels = {
-        name: bias.binned(_scores(await inquiry.ratings(samples, criterion.on(SCALES[name]))), SCALES[name])
-        for name in ("1-5", *_COMPARED)
-    }
+        statistics.append(Statistic("alone or with others", "α", _over(_alpha, documents, _scores(single), others), STABLE))
+    levels = {}
+    for name in ("1-5", *_COMPARED):
+        [rated] = await inquiry.ratings(samples, criterion.on(SCALES[name]), {})
+        levels[name] = bias.binned(_scores(rated), SCALES[name])
     statistics += [
         Statistic(f"1-5 or {name}", "α", _over(_alpha, documents, levels["1-5"], levels[name]), STABLE)
         for name in _COMPARED
@@ -544,15 +543,21 @@ async def stored_inconsistency(inquiry: Rated, criterion: Criterion) -> Check:
 async def attack(inquiry: Inquiry, criterion: Criterion) -> Check:
     """Whether a candidate can talk itself up."""
     samples = inquiry.draw(1 + len(wording("attacks")))
-    plain = await inquiry.plain(samples, criterion)
-    documents, before = documents_of(plain), _scores(plain)
+    # A sample's copies follow each other: they share their beginning, the source.
+    copies = [
+        replace(sample, output=output)
+        for sample in samples
+        for output in (sample.output, *attacked(sample.output, criterion).values())
+    ]
+    items = await inquiry.plain(copies, criterion)
+    names = ["honest", *wording("attacks")]
+    columns = {name: items[place :: len(names)] for place, name in enumerate(names)}
+    documents, before = documents_of(columns["honest"]), _scores(columns["honest"])
     span = criterion.scale.high - criterion.scale.low
     half_step = min(np.diff(criterion.scale.values)) / 2
-    attacks = [attacked(sample.output, criterion) for sample in samples]
     statistics = []
-    for name in wording("attacks"):
-        candidates = [replace(sample, output=each[name]) for sample, each in zip(samples, attacks, strict=True)]
-        after = _scores(await inquiry.plain(candidates, criterion))
+    for name in names[1:]:
+        after = _scores(columns[name])
         could = np.where(before <= criterion.scale.high - half_step, before, np.nan)
         uplift = _over(lambda a, b: float((b - a).mean() / span), documents, before, after)
         raised = _over(lambda a, b: float((b - a >= half_step).mean()), documents, could, after)
@@ -574,14 +579,13 @@ async def attack(inquiry: Inquiry, criterion: Criterion) -> Check:
 
 async def granularity(inquiry: Inquiry, criterion: Criterion) -> Check:
     """How much of a scale the judge uses, and which scale agrees best with people."""
-    weighted = await inquiry.readout(criterion) == "auto"
-    averaging = "weighted by log-probabilities" if weighted else f"{SAMPLES} samples at temperature 1"
-    samples = inquiry.draw(len(SCALES) * (2 if weighted else 1 + SAMPLES))
+    averaged = await inquiry.averaged(criterion)
+    averaging = f"{SAMPLES} samples at temperature 1" if averaged == SAMPLED else "weighted by log-probabilities"
+    samples = inquiry.draw(len(SCALES) * (1 + averaged.get("n", 1)))
     settings: dict[str, tuple[Scale, list[Item]]] = {}
     for name, scale in SCALES.items():
-        on = criterion.on(scale)
-        settings[f"{name}, single"] = scale, await inquiry.ratings(samples, on)
-        settings[f"{name}, averaged"] = scale, await inquiry.averaged(samples, on)
+        single, mean = await inquiry.ratings(samples, criterion.on(scale), {}, averaged)
+        settings |= {f"{name}, single": (scale, single), f"{name}, averaged": (scale, mean)}
     reference = _scores(settings[f"{PREFERRED}, single"][1])
     statistics: list[Statistic] = []
     for name, (scale, items) in settings.items():
@@ -657,11 +661,11 @@ async def temperature(inquiry: Inquiry, criterion: Criterion) -> Check:
     """Which temperature is best, and whether an analysis before the rating (chain of thought) helps."""
     calls = len(_FORMS) * sum(SAMPLES if each else 1 for each in TEMPERATURES)
     samples = inquiry.draw(calls)
-    settings = {
-        (name, each): await inquiry.ratings(samples, criterion, form=form, temperature=each, n=SAMPLES if each else 1)
-        for name, form in _FORMS.items()
-        for each in TEMPERATURES
-    }
+    settings: dict[tuple[str, float], list[Item]] = {}
+    for name, form in _FORMS.items():
+        each_setting = [{"form": form, "temperature": each, "n": SAMPLES if each else 1} for each in TEMPERATURES]
+        rated = await inquiry.ratings(samples, criterion, *each_setting)
+        settings |= {(name, each): items for each, items in zip(TEMPERATURES, rated, strict=True)}
     reference = _scores(settings["rating first", 0.0])
     statistics = []
     lines: dict[str, list[tuple[float, float]]] = {name: [] for name in _FORMS}
@@ -690,21 +694,29 @@ async def temperature(inquiry: Inquiry, criterion: Criterion) -> Check:
 
 _FORMS = {"rating first": "rate_explain", "analysis first": "analyze_rate"}
 
-CHECKS: dict[str, Callable[[Inquiry, Criterion], Awaitable[Check]]] = {
-    "length": length,
-    "self-preference": self_preference,
-    "familiarity": familiarity,
-    "source": source,
-    "steps": steps,
-    "anchoring": anchoring,
-    "position": first_position,
-    "persona": persona,
-    "inconsistency": inconsistency,
-    "attack": attack,
-    "granularity": granularity,
-    "temperature": temperature,
+
+class Planned(NamedTuple):
+    """A check, and about how many calls it makes for each sample."""
+
+    make: Callable[[Inquiry, Criterion], Awaitable[Check]]
+    calls: int
+
+
+CHECKS = {
+    "length": Planned(length, 1),
+    "self-preference": Planned(self_preference, 1),
+    "familiarity": Planned(familiarity, 1),
+    "source": Planned(source, 2),
+    "position": Planned(first_position, 2),
+    "steps": Planned(steps, 3),
+    "anchoring": Planned(anchoring, 3),
+    "persona": Planned(persona, 3),
+    "attack": Planned(attack, 8),
+    "inconsistency": Planned(inconsistency, 9),
+    "granularity": Planned(granularity, 5 * (1 + SAMPLES)),
+    "temperature": Planned(temperature, 2 * (1 + 2 * SAMPLES)),
 }
-"""All checks by name, those first that cost the fewest calls for each sample."""
+"""All checks by name, those first that make the fewest calls for each sample."""
 
 STORED: dict[str, Callable[[Rated, Criterion], Awaitable[Check]]] = {
     "granularity": stored_granularity,

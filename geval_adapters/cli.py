@@ -404,6 +404,72 @@ def rank(
         raise typer.Exit(1)
 
 
+@app.command("audit")
+def audit_judge(
+    criterion: CriterionOption,
+    input: Annotated[
+        str | None, typer.Argument(help="Samples, best with doc_id, system_id and people's scores.")
+    ] = None,
+    ratings: Annotated[
+        str | None, typer.Option(help="Audit ratings or raw replies that are there; nobody is asked.")
+    ] = None,
+    model: ModelOption = None,
+    checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most, shared out among the checks; 600.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides which samples are drawn.")] = 0,
+    form: Annotated[str, typer.Option(help="Form of raw replies.", callback=_one_of(FORMS))] = "rate_explain",
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 16,
+    field: FieldOption = [],  # noqa: B006
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how biased and how inconsistent a judge is, on your samples.
+
+    Exit code: 0 all checks were made or said why not, 2 bad usage or input, 130 interrupted (--output resumes).
+    """
+    from . import audit, metaeval
+    from .checks import CHECKS, STORED
+
+    if (input is None) == (ratings is None):
+        raise InputError("give either INPUT or --ratings FILE")
+    chosen = {spec: find_criterion(spec) for spec in criterion}
+    wanted = [name.strip() for name in checks.split(",")] if checks else None
+    if ratings is not None:
+        if len(chosen) > 1:
+            raise InputError("--ratings takes one --criterion at a time")
+        only = next(iter(chosen.values()))
+        judged = metaeval.read_judged(ratings, only, form)
+        result = asyncio.run(audit.audit_ratings(judged, only, wanted or list(STORED)))
+    else:
+        judge = LiteLLMJudge(model, concurrency=concurrency)
+        names = audit.known_checks(wanted or list(CHECKS), CHECKS)
+        data = Input(input or "", field, list(chosen.values()), limit, False)
+        _warn_of_embedded(judge)
+        calls = budget or audit.BUDGET
+        try:
+            with RunLog(output) if output else nullcontext() as log, progress(calls) as tick:
+                asked = audit.audit(
+                    input or "", list(data), chosen, judge, checks=names, budget=calls, seed=seed, log=log,
+                    watch=lambda row: tick(0, ""),
+                )  # fmt: skip
+                result = asyncio.run(asked)
+        except KeyboardInterrupt:
+            errors.print("interrupted; with the same --output what was asked is not asked again", style="yellow")
+            raise typer.Exit(130) from None
+        for note in data.notes():
+            errors.print(report.plain(note), style="yellow", markup=False, soft_wrap=True)
+    if html:
+        _write_page(html, report.page(f"Audit of {result.judge}", report.audit_page(result)))
+    if as_json:
+        typer.echo(json.dumps(result.to_dict(), indent=2))
+    else:
+        report.print_sections(report.audit_overview(result), output_console())
+
+
 async def _rank(
     comparer: Comparer, groups: dict[str | None, list[Sample]], options: dict[str, Any], log: RunLog | None
 ) -> dict[str | None, RankedDocument]:

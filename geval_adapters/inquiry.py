@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import json
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -27,8 +27,9 @@ from .samples import Sample
 
 Row = dict[str, Any]
 
-SAMPLES = 5
+SAMPLES = 4
 """Replies that are averaged, or compared with each other, where a check samples."""
+SAMPLED = {"n": SAMPLES, "temperature": 1.0}
 LEAST = 3
 """Samples below which a check is not made."""
 
@@ -95,13 +96,13 @@ class Inquiry:
         for row in log.rows() if log else ():
             self._keep(dict(row))
 
-    def begin(self, check: str, left: int) -> None:
-        """Begin a check: it and those after it, `left` in all, share evenly what the budget still holds."""
+    def begin(self, check: str, part: float) -> None:
+        """Begin a check, which may plan with this part, in (0, 1], of what the budget still holds."""
         self.check = check
         # Only what was asked for so far counts, so that a resumed run shares out as the first one did.
         self._begun.append(check)
         spent = sum(self.tallies[each].usage.requests for each in self._begun[:-1] if each in self.tallies)
-        self.share = max(0, self.budget - spent) // left
+        self.share = int(max(0, self.budget - spent) * part)
         self._refused = self._passed_over = 0
 
     def cut(self) -> Iterator[str]:
@@ -144,19 +145,25 @@ class Inquiry:
 
     async def plain(self, samples: Sequence[Sample], criterion: Criterion, **options: Any) -> list[Item]:
         """One rating each at temperature 0: the expected value where the judge has log-probabilities."""
-        return await self.ratings(samples, criterion, readout=await self.readout(criterion), **options)
+        [items] = await self.ratings(samples, criterion, {"readout": await self.readout(criterion)} | options)
+        return items
 
-    async def averaged(self, samples: Sequence[Sample], criterion: Criterion) -> list[Item]:
-        """The expected value by log-probabilities, or the mean of several samples at temperature 1."""
-        if await self.readout(criterion) == "auto":
-            return await self.plain(samples, criterion)
-        return await self.ratings(samples, criterion, n=SAMPLES, temperature=1.0)
+    async def averaged(self, criterion: Criterion) -> dict[str, Any]:
+        """Settings that average: by log-probabilities where the judge has them, else several samples."""
+        return {"readout": "auto"} if await self.readout(criterion) == "auto" else SAMPLED
 
-    async def ratings(self, samples: Sequence[Sample], criterion: Criterion, **options: Any) -> list[Item]:
-        """Ratings under any configuration of `GEval`; without options one reply at temperature 0, read as text."""
-        geval = self._geval(criterion, **options)
-        jobs = (self._rate(geval, sample, geval.elicitation.n or 1) for sample in samples)
-        return [_item(sample, row) async for sample, row in self._each(samples, jobs)]
+    async def ratings(
+        self, samples: Sequence[Sample], criterion: Criterion, *settings: Mapping[str, Any]
+    ) -> list[list[Item]]:
+        """Ratings under each of some settings of `GEval`, which begin with one reply at temperature 0, read as text.
+
+        A sample is asked about under all settings before the next one, so that equal prompts follow each other.
+        """
+        gevals = [self._geval(criterion, **setting) for setting in settings]
+        subjects = [(sample, geval) for sample in samples for geval in gevals]
+        jobs = (self._rate(geval, sample, geval.elicitation.n or 1) for sample, geval in subjects)
+        items = [_item(sample, row) async for (sample, _), row in self._each(subjects, jobs)]
+        return [items[place :: len(gevals)] for place in range(len(gevals))]
 
     def _geval(self, criterion: Criterion, **options: Any) -> GEval:
         single: dict[str, Any] = {"n": 1, "temperature": 0.0, "readout": "samples"}

@@ -21,6 +21,7 @@ from .rating import Rating
 if TYPE_CHECKING:
     from .agreement import Agreement, Coefficient
     from .comparison import Ranked
+    from .findings import Audit, Check, Statistic
     from .metaeval import MetaEvaluation
 
 
@@ -175,6 +176,18 @@ _COEFFICIENTS = {
 LEVELS = ("dataset", "document", "system")
 
 
+@dataclass(frozen=True)
+class Card:
+    """A finding at a glance; `anchor` names the section that says more."""
+
+    title: str
+    badge: str
+    tone: str
+    text: str
+    plot: str
+    anchor: str
+
+
 @dataclass
 class Section:
     """A part of a report: what it is about, pictures, a table and remarks. Terminal and page show the same."""
@@ -184,6 +197,12 @@ class Section:
     rows: Sequence[Sequence[str]] = ()
     notes: Sequence[str] = ()
     plots: Sequence[str] = ()
+    badge: str = ""
+    tone: str = ""
+    lead: str = ""
+    code: str = ""
+    anchor: str = ""
+    cards: Sequence[Card] = ()
 
 
 def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -> Iterator[Section]:
@@ -287,10 +306,130 @@ def ranking_sections(result: Ranked) -> Iterator[Section]:
         yield Section("Spearman ρ of the ranking with people's, by method", ("method", "ρ"), rows)
 
 
+# --- how biased ------------------------------------------------------------------------------------------------------
+
+_TONES = {"ok": "good", "unclear": "open", "measured": "plain", "not measurable": "plain"}
+_LEGEND = (
+    "A verdict counts against the judge only where the whole 95 % interval (documents resampled) lies beyond what is"
+    " tolerated. unclear: the estimate lies beyond, its interval does not. ok: the estimate is tolerated."
+)
+
+
+def audit_overview(audit: Audit) -> Iterator[Section]:
+    """What an audit found, in short: one row per check, and how to run this judge."""
+    rows = [
+        [check.name, check.criterion, check.verdict, _telling(check), str(check.usage.requests), str(check.failed)]
+        for check in audit.checks
+    ]
+    about = f"{audit.samples} samples of {audit.documents} documents, {audit.usage.requests} calls"
+    budget = f", budget {audit.budget}" if audit.budget is not None else ""
+    notes = [*audit.notes, f"{about}{budget}, cost {cost(audit.usage)}", _LEGEND]
+    heads = ("check", "criterion", "verdict", "most telling, or why there is nothing", "calls", "no score")
+    yield Section(f"how biased is {audit.judge}?", heads, rows, notes)
+    for check in audit.checks:
+        if check.verdict not in _TONES:
+            yield Section(f"{check.name}, {check.criterion}: {check.verdict}", notes=[check.advice])
+    yield from _recipes(audit)
+
+
+def _recipes(audit: Audit) -> Iterator[Section]:
+    for recipe in audit.recipes:
+        rows = [[each.option, each.value, each.reason, "yes" if each.measured else "no"] for each in recipe.choices]
+        title = f"recommended for {recipe.criterion} with {audit.judge}"
+        yield Section(title, ("option", "value", "why", "measured here"), rows, code=recipe.command)
+
+
+def audit_page(audit: Audit) -> Iterator[Section]:
+    """What an audit found, to look at: a card per check, the recipe, and each check with its pictures and figures."""
+    cards = [
+        Card(
+            f"{check.name}, {check.criterion}",
+            check.verdict,
+            _TONES.get(check.verdict, "bad"),
+            _telling(check),
+            _gauge(check),
+            _anchor(check),
+        )
+        for check in audit.checks
+    ]
+    first = next(audit_overview(audit))
+    yield Section(first.title, notes=first.notes, cards=cards)
+    yield from _recipes(audit)
+    for check in audit.checks:
+        names = list(dict.fromkeys(statistic.name for statistic in check.statistics))
+        subjects = list(dict.fromkeys(statistic.subject for statistic in check.statistics))
+        cells = {(each.subject, each.name): _cell(each) for each in check.statistics}
+        failed = f", {check.failed} of {check.asked} answers without a score" if check.failed else ""
+        yield Section(
+            f"{check.name}, {check.criterion}",
+            ("", *names),
+            [[subject, *(cells.get((subject, name), "") for name in names)] for subject in subjects],
+            [*check.notes, f"{check.usage.requests} calls{failed}"],
+            [*_pictures(check)],
+            check.verdict,
+            _TONES.get(check.verdict, "bad"),
+            " ".join(part for part in (check.reason, check.did, check.advice) if part),
+            anchor=_anchor(check),
+        )
+
+
+def _telling(check: Check) -> str:
+    statistic = check.telling
+    if check.reason or statistic is None:
+        return check.reason
+    return f"{statistic.name}, {statistic.subject}: {_cell(statistic)}"
+
+
+def _cell(statistic: Statistic) -> str:
+    found = statistic.estimate
+    if found.value is None:
+        return "-"
+    interval = f" [{found.low:.2f}, {found.high:.2f}]" if found.low is not None and found.high is not None else ""
+    mark = {"beyond": " ▲", "unclear": " ?"}.get(statistic.verdict, "")
+    return f"{found.value:.2f}{interval}{mark}" + (f" (paper: {statistic.paper})" if statistic.paper else "")
+
+
+def _gauge(check: Check) -> str:
+    from . import plots
+
+    statistic = check.telling
+    if check.reason or statistic is None or statistic.tolerated is None or statistic.estimate.value is None:
+        return ""
+    found = statistic.estimate
+    return plots.gauge((statistic.estimate.value, found.low, found.high), statistic.tolerated, statistic.verdict)
+
+
+def _pictures(check: Check) -> Iterator[str]:
+    from . import plots
+
+    counted = {each.name: each.tolerated for each in check.statistics if each.tolerated}
+    for name, band in counted.items():
+        own = [(each.subject, each.estimate) for each in check.statistics if each.name == name]
+        rows = [(subject, each.value, each.low, each.high) for subject, each in own if each.value is not None]
+        if rows:
+            yield plots.intervals(rows, f"{name}; shaded: tolerated", band)
+    for picture in check.pictures:
+        if not picture.series:
+            continue
+        if picture.kind == "histogram":
+            yield plots.histogram(picture.series, picture.title)
+        elif picture.kind == "matrix":
+            yield plots.matrix(picture.series, picture.title)
+        else:
+            draw = plots.lines if picture.kind == "lines" else plots.points
+            yield draw(picture.series, picture.title, picture.x, picture.y)
+
+
+def _anchor(check: Check) -> str:
+    return re.sub(r"\W+", "-", f"{check.name}-{check.criterion}")
+
+
 def print_sections(sections: Iterable[Section], console: Console) -> None:
     """Sections as terminal tables."""
     for section in sections:
         console.print(Text(section.title, style="bold"))
+        if section.code:
+            console.print(Text(section.code), soft_wrap=True)
         if section.rows:
             console.print(table(section.heads, section.rows, console))
         for note in section.notes:

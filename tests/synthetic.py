@@ -1,6 +1,6 @@
 """Judges whose biases are known because they were planted, and samples whose quality is known because it was made.
 
-An output is good in consistency as far as its words stand in the source, and in fluency as far as none of them is broken.
+An output is good in consistency as far as its words stand in the source, and in fluency as far as they are not broken.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ def samples(documents: int = 12, systems: int = 5, seed: int = 7) -> list[Sample
     for document in range(documents):
         source = [f"word{rng.randrange(10_000)}" for _ in range(30)]
         for system in range(systems):
-            length, faithful, broken = rng.randrange(12, 40), rng.random(), rng.randrange(5)
-            words = [rng.choice(source) if rng.random() < faithful else f"other{rng.randrange(99)}" for _ in range(length)]
+            length, faithful, broken = rng.randrange(24, 60), rng.random(), rng.randrange(21)
+            words = [
+                rng.choice(source) if rng.random() < faithful else f"other{rng.randrange(99)}" for _ in range(length)
+            ]
             for place in rng.sample(range(length), broken):
                 words[place] += "_"
             output = " ".join(words)
@@ -49,7 +51,7 @@ def consistency(output: str, source: str) -> float:
 
 
 def fluency(output: str) -> float:
-    return 1 - min(4, output.count("_")) / 4 if output.split() else 0.0
+    return 1 - min(20, output.count("_")) / 20 if output.split() else 0.0
 
 
 class Unbiased:
@@ -125,7 +127,9 @@ class RoundNumbers(Unbiased):
 
     def score(self, share: float, scale: Scale) -> str:
         unit = 5 if len(scale.values) > 20 else 1
-        return super().score(share, Scale(tuple(value for value in scale.values if value % unit == 0), scale.words, scale.worded))
+        return super().score(
+            share, Scale(tuple(value for value in scale.values if value % unit == 0), scale.words, scale.worded)
+        )
 
 
 class CopiesPrevious(Unbiased):
@@ -143,7 +147,7 @@ class LikesLength(Unbiased):
     name = "synthetic/likes-length"
 
     def quality(self, criterion: str, texts: dict[str, str]) -> float:
-        return 0.6 * super().quality(criterion, texts) + 0.4 * min(1.0, len(texts["summary"].split()) / 40)
+        return 0.6 * super().quality(criterion, texts) + 0.4 * min(1.0, len(texts["summary"].split()) / 60)
 
 
 class Obeys(Unbiased):
