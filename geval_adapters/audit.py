@@ -6,23 +6,22 @@ The checks are made one after the other, the cheapest first, and a recipe for th
 from __future__ import annotations
 
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
-from .bias import Estimate
+from .bias import Figure
 from .checks import CHECKS, GAIN, PREFERRED, STABLE, STORED, TEMPERATURES, documents_of
 from .criteria import Criterion
 from .errors import InputError
 from .findings import Audit, Check, Choice, Recipe
 from .inquiry import Inquiry, Tally, Unmeasurable
-from .judge import Judge
+from .judge import Judge, Usage
 from .metaeval import Item, JudgedFile
 from .runlog import RunLog
 from .samples import Sample
 
 BUDGET = 600
-"""Calls that an audit makes unless told: some ten minutes of the embedded judge."""
+"""Calls that an audit makes unless told."""
 
 
 async def audit(
@@ -35,7 +34,7 @@ async def audit(
     budget: int = BUDGET,
     seed: int = 0,
     log: RunLog | None = None,
-    watch: Callable[[Mapping[str, Any]], None] = lambda row: None,
+    watch: Callable[[int, Usage], None] = lambda failed, usage: None,
 ) -> Audit:
     """Audit a judge on samples.
 
@@ -50,7 +49,7 @@ async def audit(
         budget: calls in total.
         seed: decides which samples are drawn.
         log: answers are kept in it, and taken from it.
-        watch: told of each new answer.
+        watch: told with each new answer how many have no score, and what all of them cost.
 
     Raises:
         InputError: an unknown check.
@@ -104,7 +103,7 @@ async def audit_ratings(judged: JudgedFile, criterion: Criterion, checks: Sequen
     return Audit("stored ratings", judged.file, len(stored.items), documents, None, tuple(found), notes=notes)
 
 
-def known_checks(names: Sequence[str], allowed: Mapping[str, Any]) -> list[str]:
+def known_checks(names: Sequence[str], allowed: Collection[str]) -> list[str]:
     """The checks of these names in the order in which they are made.
 
     Raises:
@@ -121,7 +120,7 @@ async def _made(name: str, criterion: Criterion, doing: Awaitable[Check]) -> Che
         check = await doing
     except Unmeasurable as error:
         return Check(name=name, criterion=criterion.name, reason=str(error))
-    silent = all(statistic.estimate.value is None for statistic in check.statistics)
+    silent = all(statistic.figure.value is None for statistic in check.statistics)
     reason = "too few ratings could be read, or all of them are equal" if silent else ""
     return replace(check, name=name, criterion=check.criterion or criterion.name, reason=reason)
 
@@ -130,9 +129,9 @@ def _recipe(checks: Sequence[Check], criterion: Criterion, spec: str, judge: Jud
     """Stureborg et al.'s recipe (Table 6), changed where this judge's figures on these data leave no doubt."""
     own = {check.name: check for check in checks if check.criterion == criterion.name}
 
-    def figures(check: str, name: str) -> dict[str, Estimate]:
+    def figures(check: str, name: str) -> dict[str, Figure]:
         statistics = own[check].statistics if check in own else ()
-        return {each.subject: each.estimate for each in statistics if each.name == name}
+        return {each.subject: each.figure for each in statistics if each.name == name}
 
     def winner(check: str, subjects: Sequence[str]) -> str | None:
         """The subject with the largest gain in agreement, if its interval leaves no doubt that it is one."""

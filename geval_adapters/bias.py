@@ -1,6 +1,6 @@
 """Statistics that show a judge's biases and inconsistencies: scores in, an estimate with its interval out.
 
-All are plain functions of arrays; `estimate` puts a bootstrap interval around any of them. What the numbers are taken
+All are plain functions of arrays; `bootstrap` puts a bootstrap interval around any of them. What the numbers are taken
 from, and which of them count against a judge, is told in `audit`.
 """
 
@@ -23,7 +23,7 @@ _NOISE = 1e-12  # spread below which numbers are the same
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Figure:
     """A figure and how sure it is.
 
     Attributes:
@@ -38,14 +38,14 @@ class Estimate:
     n: int
 
 
-def estimate(
+def bootstrap(
     statistic: Callable[[Ints], float | None],
     documents: Sequence[Hashable],
     *,
     resamples: int = 500,
     seed: int = 0,
     confidence: float = 0.95,
-) -> Estimate:
+) -> Figure:
     """A statistic of items with an interval that resamples the documents which the items belong to.
 
     Args:
@@ -56,7 +56,7 @@ def estimate(
         confidence: share of the resamples that the interval holds.
 
     >>> scores = np.array([1.0, 2.0, 3.0, 4.0])
-    >>> result = estimate(lambda items: float(scores[items].mean()), ["a", "a", "b", "b"])
+    >>> result = bootstrap(lambda items: float(scores[items].mean()), ["a", "a", "b", "b"])
     >>> result.value, result.low, result.high, result.n
     (2.5, 1.5, 3.5, 4)
     """
@@ -67,16 +67,16 @@ def estimate(
     n = len(documents)
     value = statistic(np.arange(n)) if n else None
     if value is None or len(members) < 2:
-        return Estimate(value, None, None, n)
+        return Figure(value, None, None, n)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(members), size=(resamples, len(members)))
     figures = [statistic(np.concatenate([members[group] for group in row])) for row in drawn]
     known = [figure for figure in figures if figure is not None]
     if not known:
-        return Estimate(value, None, None, n)
+        return Figure(value, None, None, n)
     tail = (1 - confidence) / 2
     low, high = np.quantile(known, [tail, 1 - tail])
-    return Estimate(value, float(low), float(high), n)
+    return Figure(value, float(low), float(high), n)
 
 
 # --- how a scale is used ---------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from . import bias
-from .bias import Estimate, Floats, Ints
+from .bias import Figure, Floats, Ints
 from .criteria import Criterion, Scale
 from .findings import Check, Picture, Statistic
 from .inquiry import SAMPLED, SAMPLES, Inquiry, Unmeasurable
@@ -76,20 +76,20 @@ def documents_of(items: Sequence[Item]) -> list[Hashable]:
 
 def _over(
     statistic: Callable[..., float | None], documents: Sequence[Hashable], *columns: Floats, confidence: float = 0.95
-) -> Estimate:
+) -> Figure:
     """A statistic of columns, over the items that have a value in all of them."""
     table = np.array(columns)
     kept = np.flatnonzero(~np.isnan(table).any(axis=0)).tolist()
     table = table[:, kept]
-    return bias.estimate(
+    return bias.bootstrap(
         lambda items: statistic(*table[:, items]), [documents[item] for item in kept], confidence=confidence
     )
 
 
-def _counted(statistic: Callable[[Floats], float], scores: Floats) -> Estimate:
+def _counted(statistic: Callable[[Floats], float], scores: Floats) -> Figure:
     """A figure of what was seen: a resample never sees more, so there is no interval around it."""
     known = scores[~np.isnan(scores)]
-    return Estimate(statistic(known) if known.size else None, None, None, known.size)
+    return Figure(statistic(known) if known.size else None, None, None, known.size)
 
 
 def _alpha(*raters: Floats) -> float | None:
@@ -464,18 +464,16 @@ async def first_position(inquiry: Inquiry, criterion: Criterion) -> Check:
         return position([outcomes[item] for item in items]).p_first
 
     read = np.flatnonzero(~np.isnan(known))
-    first = bias.estimate(lambda items: share(read[items]), [documents[item] for item in read])
+    first = bias.bootstrap(lambda items: share(read[items]), [documents[item] for item in read])
     told = position(outcomes)
     human = {sample.id: score for sample in inquiry.samples if (score := sample.human_score(criterion)) is not None}
     accuracy = pairwise_accuracy([each for each in outcomes if each.first in human and each.second in human], human)
     statistics = [
         Statistic("all pairs", "P(first wins)", first, (0.45, 0.55), ".17 to .68 (Liusie et al., Table 5)"),
-        Statistic("all pairs", "verdicts that flip", Estimate(told.flip_rate, None, None, told.n_pairs)),
-        Statistic("all pairs", "right, one order", Estimate(accuracy.one_order, None, None, accuracy.n_one_order)),
-        Statistic(
-            "all pairs", "right, both orders", Estimate(accuracy.both_orders, None, None, accuracy.n_both_orders)
-        ),
-        Statistic("all pairs", "debiasing weight α", Estimate(debias(outcomes)[0], None, None, len(read))),
+        Statistic("all pairs", "verdicts that flip", Figure(told.flip_rate, None, None, told.n_pairs)),
+        Statistic("all pairs", "right, one order", Figure(accuracy.one_order, None, None, accuracy.n_one_order)),
+        Statistic("all pairs", "right, both orders", Figure(accuracy.both_orders, None, None, accuracy.n_both_orders)),
+        Statistic("all pairs", "debiasing weight α", Figure(debias(outcomes)[0], None, None, len(read))),
     ]
     there, back = known[::2], 1 - known[1::2]
     pairs = [pair for pair in zip(there.tolist(), back.tolist(), strict=True) if not np.isnan(pair).any()]
@@ -500,7 +498,9 @@ async def inconsistency(inquiry: Inquiry, criterion: Criterion) -> Check:
     if together:
         scores = [each.get(criterion.name) for each in await inquiry.several(samples, inquiry.criteria)]
         others = np.array([_nan(score) for score in scores])
-        statistics.append(Statistic("alone or with others", "α", _over(_alpha, documents, _scores(single), others), STABLE))
+        statistics.append(
+            Statistic("alone or with others", "α", _over(_alpha, documents, _scores(single), others), STABLE)
+        )
     levels = {}
     for name in ("1-5", *_COMPARED):
         [rated] = await inquiry.ratings(samples, criterion.on(SCALES[name]), {})
@@ -530,7 +530,7 @@ def _between_replies(items: Sequence[Item], criterion: Criterion) -> Statistic:
     if len(replies) < 2:
         raise Unmeasurable("the ratings rest on one reply each: rate with --n 20 --readout samples")
     table = np.array([[_nan(score) for score in row] for row in replies])
-    estimate = bias.estimate(lambda each: bias.alpha(list(table[:, each])), documents_of(items))
+    estimate = bias.bootstrap(lambda each: bias.alpha(list(table[:, each])), documents_of(items))
     return Statistic("samples", "α", estimate, STABLE, _paper("samples", criterion))
 
 

@@ -6,28 +6,28 @@ import asyncio
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Coroutine, Iterable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import local, report
-from .criteria import OFF_GRID, Criterion, criteria, find_criterion
+from .criteria import OFF_GRID, criteria, find_criterion
 from .elicitation import READOUTS
-from .errors import GEvalError, InputError
+from .errors import GEvalError, InputError, StopError
+from .estimate import Estimate, estimate
 from .judge import LiteLLMJudge
-from .prompts import sendable
-from .rating import STEPS, GEval, Rating
+from .rating import STEPS, GEval
 from .readout import FORMS
+from .run import Breaker, Input, RankRun, ScoreRun, errors, output_console, progress, say
 from .runlog import RunLog
-from .samples import Sample, read_samples
+from .samples import Sample
 
 if TYPE_CHECKING:
-    from .comparison import Comparer, RankedDocument
+    from .comparison import Ranked
+    from .findings import Audit
 
 app = typer.Typer(
     help="Rate text with an LLM as the judge, and know how far to trust the numbers.",
@@ -35,7 +35,6 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-errors = Console(stderr=True)
 
 CriterionOption = Annotated[
     list[str],
@@ -47,6 +46,19 @@ ModelOption = Annotated[
 ]
 FieldOption = Annotated[list[str], typer.Option("--field", help="FIELD=COLUMN, for files that name a field otherwise.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ResumeOption = Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with an --output that is there.")]
+ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Requests under way at once, at the most.")]
+TimeoutOption = Annotated[float, typer.Option(min=0.1, help="Seconds that one request may take.")]
+RpmOption = Annotated[float | None, typer.Option(min=0.01, help="Requests per minute.")]
+TpmOption = Annotated[float | None, typer.Option(min=1, help="Tokens per minute, prompt and completion.")]
+MaxRequestsOption = Annotated[int | None, typer.Option(min=1, help="Stop after so many requests.")]
+MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Stop before this run costs more dollars.")]
+MaxFailuresOption = Annotated[
+    float, typer.Option(min=0, max=1, help=f"Stop when more than this share of the last {Breaker.LAST} failed.")
+]
+RouterOption = Annotated[
+    Path | None, typer.Option(help="A LiteLLM router file (model_list, router_settings); --model names its group.")
+]
 
 
 def _one_of(allowed: Iterable[str]) -> Callable[[str | None], str | None]:
@@ -69,46 +81,85 @@ def score(
     n: Annotated[int | None, typer.Option(min=1, help="Replies per sample.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0)] = None,
     readout: Annotated[str | None, typer.Option(help="How a score is read.", callback=_one_of(READOUTS))] = None,
+    adaptive: Annotated[bool, typer.Option("--adaptive", help="Stop sampling an item that is clear.")] = False,
+    target_error: Annotated[float, typer.Option(help="Clear for --adaptive, as a share of the scale's range.")] = 0.1,
     off_grid: Annotated[str, typer.Option(help="A value between two steps.", callback=_one_of(OFF_GRID))] = "keep",
     scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: Annotated[Path | None, typer.Option(help="A published prompt file.")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Ratings, one JSON object per line.")] = None,
+    resume: ResumeOption = True,
     limit: Annotated[int | None, typer.Option(min=1, help="Rate only the first samples.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 16,
-    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one request may take.")] = 120.0,
+    concurrency: ConcurrencyOption = 16,
+    timeout: TimeoutOption = 120.0,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
+    max_requests: MaxRequestsOption = None,
+    max_cost: MaxCostOption = None,
+    max_failures: MaxFailuresOption = 0.5,
+    router: RouterOption = None,
     direct: Annotated[bool, typer.Option("--direct/--no-direct", help="Reach OpenAI endpoints past LiteLLM.")] = True,
     field: FieldOption = [],  # noqa: B006
     skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Pass over what cannot be used.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what the run would ask for and cost; ask nothing.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Rate the outputs in INPUT.
 
-    Exit code: 0 all were rated, 1 some were not, 2 bad usage or input, 130 interrupted (what was done is kept).
+    Exit code: 0 all were rated, 1 some were not, 2 bad usage or input, 130 interrupted. What was done is kept: the
+    same command with the same --output goes on from there.
     """
-    judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, direct=direct)
+    judge = LiteLLMJudge(
+        model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm, max_requests=max_requests,
+        max_cost=max_cost, router=router, direct=direct,
+    )  # fmt: skip
     gevals = [
         GEval(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
-            readout=readout, off_grid=off_grid, explain=explain, prompt_file=prompt_file,
+            readout=readout, adaptive=target_error if adaptive else None, off_grid=off_grid, explain=explain,
+            prompt_file=prompt_file,
         )
-        for name in criterion
+        for name in dict.fromkeys(criterion)
     ]  # fmt: skip
     data = Input(input, field, [each.criterion for each in gevals], limit, skip_bad_lines)
+    if dry_run:
+        _show_estimates([estimate(each, judge, data) for each in gevals], as_json)
+        return
     _warn_of_embedded(judge)
-    run = Run(gevals, data, output, as_json)
+    with RunLog(output, resume) if output else nullcontext() as log:
+        run = ScoreRun(gevals, data, log, max_failures, as_json)
+        ended = _until_the_end(run.rate(), judge, run.show)
+    raise typer.Exit(ended or any(each.failed for each in run.summaries.values()))
+
+
+def _show_estimates(estimates: list[Estimate], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([each.to_dict() for each in estimates], indent=2))
+        return
+    console = output_console()
+    console.print(report.estimates_table(estimates, console))
+
+
+def _until_the_end(job: Coroutine[Any, Any, None], judge: LiteLLMJudge, show: Callable[[], None]) -> int:
+    """Run a job and show what it came to, however it ends; the exit code, 0 where it ran to its end."""
+    code = 0
     try:
-        asyncio.run(run.rate())
+        asyncio.run(job)
     except KeyboardInterrupt:
-        errors.print("interrupted; what was done is kept", style="yellow")
-        run.close()
-        raise typer.Exit(130) from None
-    except GEvalError:
-        run.close()
-        raise
-    run.close()
-    if any(each.failed for each in run.summaries.values()):
-        raise typer.Exit(1)
+        say("interrupted; what was done is kept")
+        code = 130
+    except StopError as error:
+        say(f"stopped: {error}; what was done is kept")
+        code = 1
+    except GEvalError as error:
+        show()
+        raise error
+    show()
+    if judge.faults:
+        say("survived: " + ", ".join(f"{count} x {fault}" for fault, count in judge.faults.most_common()))
+    return code
 
 
 def _warn_of_embedded(judge: LiteLLMJudge) -> None:
@@ -119,137 +170,6 @@ def _warn_of_embedded(judge: LiteLLMJudge) -> None:
             style="yellow",
             soft_wrap=True,
         )
-
-
-class Input:
-    """A file of samples, checked whole before the first request so that a bad line costs nothing."""
-
-    def __init__(
-        self, path: str, fields: Iterable[str], wanted: list[Criterion], limit: int | None, skip_bad: bool
-    ) -> None:
-        self.path = path
-        columns = dict(field.split("=", 1) for field in fields if "=" in field)
-        if wrong := [field for field in fields if "=" not in field]:
-            raise InputError(f"--field {wrong[0]}: write FIELD=COLUMN")
-        self._options: dict[str, Any] = {
-            "columns": columns,
-            "needs": list(dict.fromkeys(need for each in wanted for need in each.needs)),
-        }
-        self._skip_bad = skip_bad
-        self.limit = limit
-        self._kept = list(self._read([])) if path == "-" else None
-        self.bad: list[str] = []
-        self.total = self.unsendable = 0
-        for sample in self._kept if self._kept is not None else self._read(self.bad):
-            self.total += 1
-            texts = (sample.output, sample.source, sample.reference, sample.context)
-            self.unsendable += any(text is not None and sendable(text) != text for text in texts)
-        if not self.total:
-            raise InputError(f"{path}: nothing to rate" + (f"; {self.bad[0]}" if self.bad else ""))
-
-    def _read(self, bad: list[str]) -> Iterator[Sample]:
-        rows = read_samples(self.path, **self._options, bad_rows=bad if self._skip_bad else None)
-        for number, sample in enumerate(rows):
-            if self.limit is not None and number >= self.limit:
-                return
-            yield sample
-
-    def __iter__(self) -> Iterator[Sample]:
-        """The samples, read anew each time."""
-        return iter(self._kept) if self._kept is not None else self._read([])
-
-    def notes(self) -> Iterator[str]:
-        """What people must know about the file."""
-        if self.bad:
-            yield f"{len(self.bad)} bad lines were passed over, the first: {self.bad[0]}"
-        if self.unsendable:
-            yield f"{self.unsendable} samples hold NUL or lone surrogates, which the judge was shown as U+FFFD"
-
-
-class Run:
-    """One `geval score`: ratings to the output as they come, a progress bar, and what is printed at the end."""
-
-    SHOWN = 20
-
-    def __init__(self, gevals: list[GEval], data: Input, output: Path | None, as_json: bool) -> None:
-        self.gevals = gevals
-        self.data = data
-        self.as_json = as_json
-        self.summaries = {each.criterion.name: report.Summary(each.criterion.name) for each in gevals}
-        self.first: list[Rating] = []
-        self.log = RunLog(output) if output else None
-        self._opened = False
-
-    async def rate(self) -> None:
-        """Rate every sample by every criterion."""
-        with progress(self.data.total * len(self.gevals)) as tick:
-            for geval in self.gevals:
-                summary = self.summaries[geval.criterion.name]
-                async for rating in geval.arate_many(self.data):
-                    self._keep(rating)
-                    summary.add(rating)
-                    spent = [each.usage for each in self.summaries.values()]
-                    failed = sum(each.failed for each in self.summaries.values())
-                    tick(failed, report.cost(sum(spent[1:], spent[0])))
-
-    def _keep(self, rating: Rating) -> None:
-        if self.log:
-            self.log.write(rating.to_dict())
-        elif self.as_json:  # as they come, so that nothing piles up
-            sys.stdout.write(("," if self._opened else '{"ratings": [') + "\n" + json.dumps(rating.to_dict()))
-            self._opened = True
-        if len(self.first) <= self.SHOWN:
-            self.first.append(rating)
-
-    def close(self) -> None:
-        """Print what came out, also of a run that ended early."""
-        if self.log:
-            self.log.close()
-        summaries = list(self.summaries.values())
-        if self.as_json:
-            opening = "\n], " if self._opened else "{"
-            sys.stdout.write(f'{opening}"criteria": {json.dumps([each.to_dict() for each in summaries])}}}\n')
-            sys.stdout.flush()
-        else:
-            console = output_console()
-            if 0 < len(self.first) <= self.SHOWN:
-                console.print(report.ratings_table(self.first, console))
-            console.print(report.summary_table(summaries, console))
-            for each in summaries:
-                for signature in each.signatures:
-                    console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
-        for each in summaries:
-            for reason, count in each.reasons.most_common():
-                errors.print(
-                    f"{each.criterion}: {count} not rated: {reason}", style="red", markup=False, soft_wrap=True
-                )
-        for note in self.data.notes():
-            errors.print(report.plain(note), style="yellow", markup=False, soft_wrap=True)
-
-
-@contextmanager
-def progress(total: int) -> Iterator[Callable[[int, str], None]]:
-    """A progress bar on a terminal's standard error; nothing where that is piped."""
-    columns = (
-        TextColumn("rating"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}/s"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[cost]}"),
-        TextColumn("{task.fields[failed]} failed"),
-    )
-    with ExitStack() as stack:
-        if not errors.is_terminal:
-            yield lambda failed, cost: None
-            return
-        bar = stack.enter_context(Progress(*columns, console=errors, transient=True))
-        task = bar.add_task("rating", total=total, rate="-", cost="", failed=0)
-
-        def tick(failed: int, cost: str) -> None:
-            bar.update(task, advance=1, failed=failed, cost=cost, rate=f"{bar.tasks[0].speed or 0:.1f}")
-
-        yield tick
 
 
 @app.command("criteria")
@@ -332,7 +252,7 @@ def meta_eval(
     if html:
         title = f"Agreement with people: {chosen.name}"
         sections = [*report.agreement_plots(result), *report.agreement_sections(result, level)]
-        _write_page(html, report.page(title, sections))
+        _write(html, report.page(title, sections))
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
     else:
@@ -354,15 +274,26 @@ def rank(
     temperature: Annotated[float | None, typer.Option(min=0)] = None,
     readout: Annotated[str, typer.Option(callback=_one_of(READOUTS))] = "auto",
     seed: Annotated[int, typer.Option(help="Decides what is random in the selection.")] = 0,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Ranked rows, one JSON object each.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Ranked rows as JSON lines; the verdicts go beside it.")
+    ] = None,
+    resume: ResumeOption = True,
     limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 16,
+    concurrency: ConcurrencyOption = 16,
+    timeout: TimeoutOption = 120.0,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
+    max_requests: MaxRequestsOption = None,
+    max_cost: MaxCostOption = None,
+    max_failures: MaxFailuresOption = 0.5,
+    router: RouterOption = None,
     field: FieldOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
     """Rank candidates by comparing them pairwise.
 
-    Exit code: 0 all comparisons were read, 1 some were not, 2 bad usage or input.
+    With --output each verdict is on disk as soon as it is there (OUTPUT.verdicts), and the same command goes on from
+    there. Exit code: 0 all comparisons were read, 1 some were not, 2 bad usage or input, 130 interrupted.
     """
     from . import comparison, ranking
 
@@ -371,37 +302,35 @@ def rank(
     if (input is None) == (replies is None):
         raise InputError("give either INPUT or --replies FILE")
     chosen = find_criterion(criterion)
+
+    def show(result: Ranked) -> None:
+        if as_json:
+            typer.echo(json.dumps(result.to_dict(), indent=2))
+        else:
+            report.print_sections(report.ranking_sections(result), output_console())
+
     if replies is not None:
-        judged, human = comparison.read_replies(str(replies))
-        result = comparison.ranked(chosen.name, method, judged, human, systems=True)
-    else:
-        judge = LiteLLMJudge(model, concurrency=concurrency)
-        comparer = comparison.Comparer(
-            chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout
-        )
-        options = {"select": select, "budget": budget, "method": method, "seed": seed}
-        data = Input(input or "", field, [chosen], limit, False)
-        log = RunLog(output) if output else None
-        _warn_of_embedded(judge)
-        try:
-            documents = asyncio.run(_rank(comparer, comparison.by_document(data), options, log))
-        except KeyboardInterrupt:
-            errors.print("interrupted; the documents that were ranked are kept", style="yellow")
-            raise typer.Exit(130) from None
-        human = {
-            (document, sample.id): known
-            for document, each in documents.items()
-            for sample in each.samples.values()
-            if (known := sample.human_score(chosen)) is not None
-        }
-        judged = {document: each.outcomes for document, each in documents.items()}
-        result = comparison.ranked(chosen.name, method, judged, human, systems=False)
-    if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
-    else:
-        report.print_sections(report.ranking_sections(result), output_console())
-    if result.unread:
-        raise typer.Exit(1)
+        result = comparison.ranked(chosen.name, method, *comparison.read_replies(str(replies)), systems=True)
+        show(result)
+        raise typer.Exit(bool(result.unread))
+    judge = LiteLLMJudge(
+        model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm, max_requests=max_requests,
+        max_cost=max_cost, router=router,
+    )  # fmt: skip
+    comparer = comparison.Comparer(chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout)
+    data = Input(input or "", field, [chosen], limit, False)
+    _warn_of_embedded(judge)
+    with RunLog(_verdicts_beside(output), resume) if output else nullcontext() as log:
+        run = RankRun(comparer, data, log, max_failures)
+
+        def show_ranked() -> None:
+            if output:
+                _write(output, "".join(json.dumps(row) + "\n" for row in run.rows()))
+            if run.documents:
+                show(run.result(method))
+
+        ended = _until_the_end(run.rank(select=select, budget=budget, method=method, seed=seed), judge, show_ranked)
+    raise typer.Exit(ended or any(each.p_first is None for each in run.verdicts()))
 
 
 @app.command("audit")
@@ -421,15 +350,20 @@ def audit_judge(
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
+    resume: ResumeOption = True,
     seed: Annotated[int, typer.Option(help="Decides which samples are drawn.")] = 0,
     form: Annotated[str, typer.Option(help="Form of raw replies.", callback=_one_of(FORMS))] = "rate_explain",
-    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once.")] = 16,
+    concurrency: ConcurrencyOption = 16,
+    timeout: TimeoutOption = 120.0,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
     field: FieldOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
     """Measure how biased and how inconsistent a judge is, on your samples.
 
-    Exit code: 0 all checks were made or said why not, 2 bad usage or input, 130 interrupted (--output resumes).
+    Exit code: 0 all checks were made or said why not, 2 bad usage or input, 130 interrupted. What was asked is kept:
+    the same command with the same --output goes on from there.
     """
     from . import audit, metaeval
     from .checks import CHECKS, STORED
@@ -437,58 +371,61 @@ def audit_judge(
     if (input is None) == (ratings is None):
         raise InputError("give either INPUT or --ratings FILE")
     chosen = {spec: find_criterion(spec) for spec in criterion}
-    wanted = [name.strip() for name in checks.split(",")] if checks else None
+    allowed = list(CHECKS if ratings is None else STORED)
+    names = audit.known_checks([name.strip() for name in checks.split(",")] if checks else allowed, allowed)
+
+    def show(result: Audit) -> None:
+        if html:
+            _write(html, report.page(f"Audit of {result.judge}", report.audit_page(result)))
+        if as_json:
+            typer.echo(json.dumps(result.to_dict(), indent=2))
+        else:
+            report.print_sections(report.audit_overview(result), output_console())
+
     if ratings is not None:
         if len(chosen) > 1:
             raise InputError("--ratings takes one --criterion at a time")
         only = next(iter(chosen.values()))
-        judged = metaeval.read_judged(ratings, only, form)
-        result = asyncio.run(audit.audit_ratings(judged, only, wanted or list(STORED)))
-    else:
-        judge = LiteLLMJudge(model, concurrency=concurrency)
-        names = audit.known_checks(wanted or list(CHECKS), CHECKS)
-        data = Input(input or "", field, list(chosen.values()), limit, False)
-        _warn_of_embedded(judge)
-        calls = budget or audit.BUDGET
-        try:
-            with RunLog(output) if output else nullcontext() as log, progress(calls) as tick:
-                asked = audit.audit(
-                    input or "", list(data), chosen, judge, checks=names, budget=calls, seed=seed, log=log,
-                    watch=lambda row: tick(0, ""),
-                )  # fmt: skip
-                result = asyncio.run(asked)
-        except KeyboardInterrupt:
-            errors.print("interrupted; with the same --output what was asked is not asked again", style="yellow")
-            raise typer.Exit(130) from None
+        show(asyncio.run(audit.audit_ratings(metaeval.read_judged(ratings, only, form), only, names)))
+        return
+    judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm)
+    data = Input(input or "", field, list(chosen.values()), limit, False)
+    _warn_of_embedded(judge)
+    calls = budget or audit.BUDGET
+    done: list[Audit] = []
+
+    async def ask() -> None:
+        made = await audit.audit(
+            input or "", list(data), chosen, judge, checks=names, budget=calls, seed=seed, log=log,
+            watch=lambda failed, usage: tick(failed, report.cost(usage)),
+        )  # fmt: skip
+        done.append(made)
+
+    def show_done() -> None:
+        for each in done:
+            show(each)
         for note in data.notes():
-            errors.print(report.plain(note), style="yellow", markup=False, soft_wrap=True)
-    if html:
-        _write_page(html, report.page(f"Audit of {result.judge}", report.audit_page(result)))
-    if as_json:
-        typer.echo(json.dumps(result.to_dict(), indent=2))
-    else:
-        report.print_sections(report.audit_overview(result), output_console())
+            say(note)
+
+    with RunLog(output, resume) if output else nullcontext() as log, progress(calls, 0) as tick:
+        ended = _until_the_end(ask(), judge, show_done)
+    raise typer.Exit(ended)
 
 
-async def _rank(
-    comparer: Comparer, groups: dict[str | None, list[Sample]], options: dict[str, Any], log: RunLog | None
-) -> dict[str | None, RankedDocument]:
-    """Rank each document's candidates; each document's rows are on disk before the next one is begun."""
-    done = {}
-    with log or nullcontext(), progress(len(groups)) as tick:
-        for document, samples in groups.items():
-            done[document] = await comparer.arank(samples, **options)
-            for row in done[document].rows(comparer.criterion):
-                if log:
-                    log.write(row)
-            unread = sum(verdict.p_first is None for each in done.values() for verdict in each.verdicts)
-            tick(unread, "")
-    return done
+def _verdicts_beside(output: Path) -> Path:
+    """Where the verdicts of a ranking are kept; an output that has none beside it is somebody else's file."""
+    verdicts = output.with_name(f"{output.stem}.verdicts.jsonl")
+    if output.exists() and not verdicts.exists():
+        raise InputError(f"{output}: exists already, and has no {verdicts.name} to go on from; name another --output")
+    return verdicts
 
 
-def _write_page(path: Path, page: str) -> None:
+def _write(path: Path, text: str) -> None:
+    """Write a file as a whole: what was there before stays until all of it is there."""
+    part = path.with_name(f"{path.name}.part")
     try:
-        path.write_text(page, encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 
@@ -507,11 +444,6 @@ def list_tasks(as_json: JsonOption = False) -> None:
         rows = [(each.name, str(len(each.tasks) or 1), each.about) for each in listed]
         console.print(report.table(("name", "tasks", "what is measured"), rows, console))
         errors.print(f"where lm_eval does not find them: --include_path {listing.INCLUDE_PATH}", soft_wrap=True)
-
-
-def output_console() -> Console:
-    """Standard output; as wide as it takes where it is piped."""
-    return Console(width=None if sys.stdout.isatty() else 240, highlight=False)
 
 
 def main() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
 from functools import partial
 from statistics import fmean
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .criteria import Criterion, find_criterion
@@ -14,7 +15,7 @@ from .elicitation import Elicitation, Question, concurrently, run
 from .errors import InputError
 from .judge import Judge, Reply, Usage, judge_of
 from .prompts import ComparisonPrompt, surroundings
-from .rating import signature
+from .rating import expected, signature
 from .readout import Reading, read_verdict, read_verdict_logprobs
 from .samples import Sample, read_rows
 
@@ -49,6 +50,32 @@ class Verdict:
     error: str | None
     usage: Usage
     signature: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """One row of a file of verdicts."""
+        return {
+            "doc_id": self.first.doc_id,
+            "first": self.first.id,
+            "second": self.second.id,
+            "p_first": self.p_first,
+            "coverage": self.coverage,
+            "bounds": list(self.bounds),
+            "method": self.method,
+            "n_valid": self.n_valid,
+            "n_failed": self.n_failed,
+            "response": self.text,
+            "error": self.error,
+            "usage": vars(self.usage),
+            "signature": self.signature,
+            "sample": f"{self.first.digest}-{self.second.digest}",
+        }
+
+    @classmethod
+    def from_dict(cls, row: Mapping[str, Any], first: Sample, second: Sample) -> Verdict:
+        """The verdict of a row, given the samples that it names."""
+        same = {name: row[name] for name in ("p_first", "coverage", "method", "n_valid", "n_failed", "error")}
+        rest = {"bounds": tuple(row["bounds"]), "text": row["response"], "usage": Usage(**row["usage"])}
+        return cls(first, second, signature=row["signature"], **same, **rest)
 
 
 @dataclass(frozen=True)
@@ -207,6 +234,7 @@ class Comparer:
         )
         elicited = await self.elicitation.ask([question])
         combined = elicited.combined
+        answered = {"answered": elicited.model} if elicited.model else {}
         return Verdict(
             first=first,
             second=second,
@@ -219,14 +247,20 @@ class Comparer:
             text=elicited.text,
             error=combined.error,
             usage=elicited.usage,
-            signature=signature(
-                model=self.judge.name,
-                criterion=f"{self.criterion.name}@{self.criterion.hash}",
-                prompt=self.prompt.hash,
-                form=f"compare_{self.prompt.kind}" + ("_ties" if self.prompt.ties else ""),
-                **self.elicitation.signature(elicited),
-            ),
+            signature=signature(**self._parts(), **self.elicitation.signature(elicited), **answered),
         )
+
+    def _parts(self) -> dict[str, str]:
+        return {
+            "model": self.judge.name,
+            "criterion": f"{self.criterion.name}@{self.criterion.hash}",
+            "prompt": self.prompt.hash,
+            "form": f"compare_{self.prompt.kind}" + ("_ties" if self.prompt.ties else ""),
+        }
+
+    def expected(self) -> dict[str, set[str]]:
+        """The values that each part of this judge's signatures can have, as far as that is known before any verdict."""
+        return expected(self._parts(), self.elicitation)
 
     async def averdicts(self, pairs: Sequence[tuple[Sample, Sample]]) -> AsyncGenerator[Verdict]:
         """The answers about many pairs, asked concurrently, in the pairs' order."""
@@ -247,6 +281,8 @@ class Comparer:
         budget: int | None = None,
         method: str = "bradley-terry",
         seed: int = 0,
+        known: Mapping[tuple[str, str], Verdict] = MappingProxyType({}),
+        keep: Callable[[Verdict], None] = lambda verdict: None,
     ) -> RankedDocument:
         """Rank the candidates of one document from pairwise comparisons.
 
@@ -257,6 +293,8 @@ class Comparer:
             budget: calls at most; the default is all that the scheme allows, for `active` half of all ordered pairs.
             method: a key of `ranking.METHODS`.
             seed: decides all that is random in the selection.
+            known: verdicts that are there already, by the ids in the order shown; they are not asked for again.
+            keep: is handed each new verdict at once.
 
         Raises:
             InputError: two candidates have the same id, or an unknown scheme or method.
@@ -272,7 +310,13 @@ class Comparer:
         names = list(by_id)
 
         async def ask(pairs: Sequence[tuple[str, str]]) -> list[Verdict]:
-            return [verdict async for verdict in self.averdicts([(by_id[a], by_id[b]) for a, b in pairs])]
+            new = [pair for pair in pairs if pair not in known]
+            answers = {}
+            async with aclosing(self.averdicts([(by_id[a], by_id[b]) for a, b in new])) as asked:
+                async for verdict in asked:
+                    keep(verdict)
+                    answers[verdict.first.id, verdict.second.id] = verdict
+            return [known.get(pair) or answers[pair] for pair in pairs]
 
         if select == "active":
             limit = budget if budget is not None else len(names) * (len(names) - 1) // 2

@@ -7,19 +7,21 @@ import atexit
 import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
+from math import ceil
 from statistics import fmean, stdev
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
-from .errors import InputError
-from .judge import Answer, Judge, Reply, Usage, log
+from .errors import InputError, StopError
+from .judge import Judge, Reply, Usage, log
 from .prompts import Messages
 from .readout import Reading
 
 T = TypeVar("T")
 
 READOUTS = ("auto", "logprobs", "samples")
+METHODS = ("logprobs", "samples", "single")
 SAMPLES = 20
 """Replies that stand in for a distribution where there are no log-probabilities (Liu et al. 2023, §3)."""
 
@@ -34,6 +36,7 @@ class Question:
         start: where the answer should begin, for models that can continue one.
         stop: what ends the answer.
         room: tokens that the answer may take.
+        shared: how many characters at the beginning other questions have too, where a judge is to be told.
     """
 
     messages: Messages
@@ -41,6 +44,7 @@ class Question:
     start: str
     stop: str | None
     room: int
+    shared: int = 0
 
 
 @dataclass(frozen=True)
@@ -90,13 +94,45 @@ def combine(readings: Sequence[Reading]) -> Combined:
 
 @dataclass(frozen=True)
 class Elicited:
-    """What a judge's replies came to, how they were read, and what they cost."""
+    """What a judge's replies came to, how they were read, what they cost, and which model gave them if that varies."""
 
     combined: Combined
     text: str
     method: str
     n: int
     usage: Usage
+    model: str | None
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Sequential sampling: replies are asked for until the standard error of their mean falls under a target.
+
+    A few replies that happen to agree say little about the spread of all. So one reply that lies half the scale away is
+    imagined beside them: `se² = (Σ (x − mean)² + (span / 2)²) / m²` for m replies that were read.
+
+    Attributes:
+        target: the standard error aimed at, in units of the score.
+        span: from the lowest score to the highest.
+
+    >>> Sequential(target=0.4, span=4).wanted([4, 4, 4], asked=3, most=20)
+    3
+    """
+
+    target: float
+    span: float
+    FIRST: ClassVar[int] = 3
+
+    def wanted(self, scores: Sequence[float], asked: int, most: int) -> int:
+        """How many replies to ask for next: what seems to be lacking, but no more than were asked for so far."""
+        least = min(self.FIRST, most)
+        if asked < least:
+            return least - asked
+        if not scores:
+            return min(asked, most - asked)
+        mean = fmean(scores)
+        variance = (sum((score - mean) ** 2 for score in scores) + (self.span / 2) ** 2) / len(scores)
+        return max(0, min(ceil(variance / self.target**2) - len(scores), asked, most - asked))
 
 
 class Elicitation:
@@ -107,13 +143,19 @@ class Elicitation:
         n: replies per question; the default is 1 where log-probabilities are read, else 20.
         temperature: the default is 0 for a single reply and 1 for several.
         readout: `logprobs`, `samples`, or `auto`: the former where the judge has them.
+        sequential: when to stop sampling before `n` replies.
 
     Raises:
         InputError: an unknown readout, or no replies.
     """
 
     def __init__(
-        self, judge: Judge, n: int | None = None, temperature: float | None = None, readout: str = "auto"
+        self,
+        judge: Judge,
+        n: int | None = None,
+        temperature: float | None = None,
+        readout: str = "auto",
+        sequential: Sequential | None = None,
     ) -> None:
         if readout not in READOUTS:
             raise InputError(f"unknown readout {readout!r}; known: {', '.join(READOUTS)}")
@@ -123,7 +165,9 @@ class Elicitation:
         self.n = n
         self.temperature = None if temperature is None else float(temperature)
         self.readout = readout
+        self.sequential = sequential
         self._reads_logprobs = readout != "samples"
+        self._gave_logprobs = False
         self.needs_room = False
 
     @property
@@ -137,42 +181,49 @@ class Elicitation:
         Raises:
             JudgeError: the judge cannot be asked at all. Whatever else fails is in the result's `error`.
         """
-        spent = Usage()
+        probe = _Replies()
         if self._reads_logprobs:
             n = self.n or 1
-            replies, readings, spent = await self._ask_all(questions, n, logprobs=True)
-            if self.readout == "logprobs" or any(reply.logprobs or reply.error for reply in replies):
-                return _elicited(replies, readings, "logprobs", n, spent)
-            if self._reads_logprobs:
+            replies = probe = await self._ask_all(questions, range(n), n, logprobs=True)
+            given = any(each.logprobs for each in replies.replies)
+            self._gave_logprobs |= given
+            if given or self.readout == "logprobs" or any(each.error for each in replies.replies):
+                return replies.elicited("logprobs", n)
+            if self._reads_logprobs and not self._gave_logprobs:
                 log.warning("%s gives no log-probabilities: samples are used instead", self.judge.name)
                 self._reads_logprobs = False
         n = self.n or SAMPLES
-        replies, readings, usage = await self._ask_all(questions, n, logprobs=False)
-        return _elicited(replies, readings, "samples" if n > 1 else "single", n, spent + usage)
+        replies = _Replies(usage=probe.usage)
+        while more := self._wanted(replies, n):
+            asked = len(replies.replies)
+            replies += await self._ask_all(questions, range(asked, asked + more), n, logprobs=False)
+        return replies.elicited("samples" if n > 1 else "single", n)
 
-    async def _ask_all(
-        self, questions: Sequence[Question], n: int, logprobs: bool
-    ) -> tuple[list[Reply], list[Reading], Usage]:
-        replies: list[Reply] = []
-        readings: list[Reading] = []
-        usage = Usage()
+    def _wanted(self, replies: _Replies, n: int) -> int:
+        asked = len(replies.replies)
+        if self.sequential is None:
+            return n - asked
+        scores = [reading.score for reading in replies.readings if reading.score is not None]
+        return self.sequential.wanted(scores, asked, n)
+
+    async def _ask_all(self, questions: Sequence[Question], places: range, n: int, logprobs: bool) -> _Replies:
+        """Replies number `places` of `n`."""
+        all_replies = _Replies()
         for index, question in enumerate(questions):
-            share = n // len(questions) + (index < n % len(questions))
+            share = sum(place % len(questions) == index for place in places)
             if not share:
                 continue
-            answer, read = await self._ask(question, share, n, logprobs)
-            if any(reply.cut and reading.score is None for reply, reading in zip(answer.replies, read, strict=True)):
+            replies = await self._ask(question, share, n, logprobs)
+            if replies.cut_short():
                 if not self.needs_room:
                     log.warning("%s needs more room before its answer: asked without a limit", self.judge.name)
                     self.needs_room = True
-                usage += answer.usage
-                answer, read = await self._ask(question, share, n, logprobs)
-            replies += answer.replies
-            readings += read
-            usage += answer.usage
-        return replies, readings, usage
+                all_replies.usage += replies.usage
+                replies = await self._ask(question, share, n, logprobs)
+            all_replies += replies
+        return all_replies
 
-    async def _ask(self, question: Question, share: int, n: int, logprobs: bool) -> tuple[Answer, list[Reading]]:
+    async def _ask(self, question: Question, share: int, n: int, logprobs: bool) -> _Replies:
         answer = await self.judge.ask(
             question.messages,
             n=share,
@@ -181,8 +232,10 @@ class Elicitation:
             logprobs=logprobs,
             stop=question.stop,
             start=question.start,
+            **({"shared": question.shared} if question.shared else {}),  # only some judges can be told
         )
-        return answer, [_read(question, reply, logprobs) for reply in answer.replies]
+        readings = [_read(question, reply, logprobs) for reply in answer.replies]
+        return _Replies(answer.replies, readings, answer.usage, answer.model)
 
     def _temperature(self, n: int) -> float:
         return self.temperature if self.temperature is not None else float(n > 1)
@@ -191,7 +244,52 @@ class Elicitation:
         """What of the asking could change a score, for a signature."""
         refused = getattr(self.judge, "without", ())
         temperature = "default" if "temperature" in refused else f"{self._temperature(elicited.n):g}"
-        return {"n": str(elicited.n), "temperature": temperature, "readout": elicited.method}
+        n = self._sampled(elicited.n) if elicited.method == "samples" else str(elicited.n)
+        return {"n": n, "temperature": temperature, "readout": elicited.method}
+
+    def expected(self) -> dict[str, set[str]]:
+        """The same as far as it is known before anything is asked: the values that each part can have."""
+        methods = {"logprobs": {"logprobs"}, "samples": {"samples", "single"}, "auto": {*METHODS}}[self.readout]
+        several = self._sampled(self.n or SAMPLES)
+        ns = {str(self.n or 1)} if self.readout == "logprobs" else {str(self.n or 1), several}
+        parts = {"n": ns if self.readout != "samples" else {several}, "readout": methods}
+        if self.temperature is not None:
+            parts["temperature"] = {f"{self.temperature:g}", "default"}
+        return parts
+
+    def _sampled(self, n: int) -> str:
+        """How many replies, as a signature has it."""
+        if self.sequential is None or n <= Sequential.FIRST:
+            return str(n)
+        return f"{Sequential.FIRST}-{n}@{self.sequential.target / self.sequential.span:g}"
+
+
+@dataclass
+class _Replies:
+    """Replies as they come in, each with its reading."""
+
+    replies: list[Reply] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+
+    def __iadd__(self, other: _Replies) -> _Replies:
+        self.replies += other.replies
+        self.readings += other.readings
+        self.usage += other.usage
+        self.model = other.model
+        return self
+
+    def cut_short(self) -> bool:
+        """Whether a reply ran out of room before it could be read."""
+        return any(
+            reply.cut and reading.score is None for reply, reading in zip(self.replies, self.readings, strict=True)
+        )
+
+    def elicited(self, method: str, n: int) -> Elicited:
+        both = zip(self.replies, self.readings, strict=True)
+        text = next((reply.text for reply, reading in both if reading.score is not None), "")
+        return Elicited(combine(self.readings), text, method, n, self.usage, self.model)
 
 
 def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:
@@ -203,13 +301,11 @@ def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:
     return reading
 
 
-def _elicited(replies: list[Reply], readings: list[Reading], method: str, n: int, usage: Usage) -> Elicited:
-    texts = (reply.text for reply, reading in zip(replies, readings, strict=True) if reading.score is not None)
-    return Elicited(combine(readings), next(texts, ""), method, n, usage)
-
-
 async def concurrently(jobs: Iterator[Coroutine[Any, Any, T]], width: int, ordered: bool) -> AsyncGenerator[T]:
-    """Run jobs, `width` at a time, and yield their results as they come or in order; the first error ends all."""
+    """Run jobs, `width` at a time, and yield their results as they come or in order; the first error ends all.
+
+    Where that error is a `StopError`, what is under way is waited for: it is paid for.
+    """
     running: dict[asyncio.Task[T], None] = {}
     finished: asyncio.Queue[asyncio.Task[T]] = asyncio.Queue()
 
@@ -219,15 +315,24 @@ async def concurrently(jobs: Iterator[Coroutine[Any, Any, T]], width: int, order
             running[task] = None
             task.add_done_callback(finished.put_nowait)
 
+    spent: StopError | None = None
     try:
         for _ in range(width):
             start()
         while running:
             task = next(iter(running)) if ordered else await finished.get()
-            result = await task
-            del running[task]
-            start()
+            try:
+                result = await task
+            except StopError as error:
+                spent = error
+                continue
+            finally:
+                del running[task]
+            if spent is None:
+                start()
             yield result
+        if spent is not None:
+            raise spent
     finally:
         for task in running:
             task.cancel()

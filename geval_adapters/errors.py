@@ -13,3 +13,7 @@ class InputError(GEvalError, ValueError):
 
 class JudgeError(GEvalError):
     """The judge model cannot be asked at all: no key, no such model, no server, refused credentials."""
+
+
+class StopError(JudgeError):
+    """A run that must end early: its budget is spent, or hardly anything succeeds. What was rated stays rated."""

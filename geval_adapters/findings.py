@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from .bias import Estimate
+from .bias import Figure
 from .judge import Usage
 
 
@@ -17,21 +17,21 @@ class Statistic:
     Attributes:
         subject: what it is about: a scale, a setting, an attack.
         name: what was measured.
-        estimate: the figure with its interval.
+        figure: the value with its interval.
         tolerated: the range that does not count against the judge; None where nothing does.
         paper: what a paper found, for orientation.
     """
 
     subject: str
     name: str
-    estimate: Estimate
+    figure: Figure
     tolerated: tuple[float, float] | None = None
     paper: str = ""
 
     @property
     def verdict(self) -> str:
         """`beyond` what is tolerated, with the whole interval; `unclear`; `within`; or empty where nothing counts."""
-        value, low, high = self.estimate.value, self.estimate.low, self.estimate.high
+        value, low, high = self.figure.value, self.figure.low, self.figure.high
         if self.tolerated is None or value is None:
             return ""
         least, most = self.tolerated
@@ -104,10 +104,10 @@ class Check:
 
         def weight(statistic: Statistic) -> tuple[int, float]:
             least, most = statistic.tolerated or (0.0, 0.0)
-            value = statistic.estimate.value or 0.0
+            value = statistic.figure.value or 0.0
             return order[statistic.verdict], max(value - most, least - value)
 
-        known = [statistic for statistic in self.statistics if statistic.estimate.value is not None]
+        known = [statistic for statistic in self.statistics if statistic.figure.value is not None]
         return max(known, key=weight) if known else None
 
     def to_dict(self) -> dict[str, Any]:

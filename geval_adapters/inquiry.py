@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing
@@ -16,11 +14,11 @@ from . import local, ranking
 from .comparison import Comparer, by_document
 from .criteria import Criterion
 from .elicitation import concurrently
-from .errors import JudgeError
+from .errors import InputError, JudgeError
 from .judge import Judge, Usage
 from .metaeval import Item, replies_of
 from .prompts import SeveralPrompt
-from .rating import GEval
+from .rating import GEval, signature
 from .readout import read_text
 from .runlog import RunLog
 from .samples import Sample
@@ -57,7 +55,7 @@ class Inquiry:
         budget: calls in total. A question that could pass it is not asked.
         seed: decides which samples are drawn.
         log: where answers are kept; those that it holds already are not asked for again, and count as calls.
-        watch: told of each new answer.
+        watch: told with each new answer how many have no score, and what all of them cost.
 
     Attributes:
         samples: in the order in which they are drawn: a document's first candidate, the next document's, and so on.
@@ -74,7 +72,7 @@ class Inquiry:
         budget: int,
         seed: int = 0,
         log: RunLog | None = None,
-        watch: Callable[[Row], None] = lambda row: None,
+        watch: Callable[[int, Usage], None] = lambda failed, usage: None,
     ) -> None:
         self.judge = judge
         self.samples = list(_drawn(samples, random.Random(seed)))
@@ -93,8 +91,8 @@ class Inquiry:
         self._under_way = 0
         self._begun: list[str] = []
         self._readout = ""
-        for row in log.rows() if log else ():
-            self._keep(dict(row))
+        if log:
+            log.resume(self._take)
 
     def begin(self, check: str, part: float) -> None:
         """Begin a check, which may plan with this part, in (0, 1], of what the budget still holds."""
@@ -162,7 +160,7 @@ class Inquiry:
         gevals = [self._geval(criterion, **setting) for setting in settings]
         subjects = [(sample, geval) for sample in samples for geval in gevals]
         jobs = (self._rate(geval, sample, geval.elicitation.n or 1) for sample, geval in subjects)
-        items = [_item(sample, row) async for (sample, _), row in self._each(subjects, jobs)]
+        items = [_item(sample, criterion, row) async for (sample, _), row in self._each(subjects, jobs)]
         return [items[place :: len(gevals)] for place in range(len(gevals))]
 
     def _geval(self, criterion: Criterion, **options: Any) -> GEval:
@@ -308,23 +306,29 @@ class Inquiry:
         self, configuration: str, samples: Sequence[Sample], calls: int, ask: Callable[[], Awaitable[Row]]
     ) -> Row | None:
         """The answer, from memory or from the judge; None where asking could pass the budget."""
-        texts = [[each.id, each.output, each.source, each.reference, each.context] for each in samples]
-        digest = hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:12]
-        key = f"model:{self.judge.name}|{configuration}|sample:{digest}"
+        samples_key = "-".join(each.digest for each in samples)
+        key = signature(model=self.judge.name, asked=configuration, sample=samples_key)
         if key not in self._answers:
             if self.calls + self._under_way + calls > self.budget:
                 self._refused += 1
                 return None
             self._under_way += calls
             try:
-                row = {"check": self.check, "asked": key} | await ask()
+                row = {"check": self.check, "asked": key, "signature": key} | await ask()
             finally:
                 self._under_way -= calls
             if self._log:
                 self._log.write(row)
             self._keep(row)
-            self._watch(row)
+            tallies = self.tallies.values()
+            self._watch(sum(each.failed for each in tallies), sum((each.usage for each in tallies), Usage()))
         return self._answers[key]
+
+    def _take(self, row: Row) -> None:
+        if "asked" not in row:
+            raise InputError("the output holds other rows than the answers of an audit; name another --output")
+        if row["error"] is None:  # the others are asked for again
+            self._keep(row)
 
     def _keep(self, row: Row) -> None:
         usage = Usage(**row["usage"])
@@ -336,10 +340,11 @@ class Inquiry:
         self._answers[row["asked"]] = row
 
 
-def _item(sample: Sample, row: Row | None) -> Item:
+def _item(sample: Sample, criterion: Criterion, row: Row | None) -> Item:
+    """An answer as an item of a meta-evaluation."""
     place = (sample.id, sample.doc_id, sample.system_id)
-    row = row or {"score": None, "human": None}
-    return Item(*place, row["score"], row["human"], replies_of(row), sample.output)
+    score, replies = (row["score"], replies_of(row)) if row else (None, ())
+    return Item(*place, score, sample.human_score(criterion), replies, sample.output)
 
 
 def ranking_pairs(candidates: Sequence[Sample], seed: int) -> list[tuple[Sample, Sample]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import hashlib
 import importlib.util
 import json
 import logging
@@ -17,14 +18,18 @@ import random
 import re
 import time
 import weakref
+from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+import yaml
+
 from . import local
-from .errors import JudgeError
+from .errors import InputError, JudgeError
+from .pace import Budget, Pace
 
 if TYPE_CHECKING:
     import aiohttp
@@ -79,10 +84,11 @@ class Reply:
 
 @dataclass(frozen=True)
 class Answer:
-    """The replies to one question, failed ones among them, and what they cost."""
+    """The replies to one question, failed ones among them, what they cost, and which model answered if that varies."""
 
     replies: list[Reply]
     usage: Usage
+    model: str | None = None
 
 
 class Judge(Protocol):
@@ -135,13 +141,14 @@ def judge_of(model: str | Judge | None, options: Mapping[str, Any]) -> Judge:
 
 
 class Fault(Exception):  # noqa: N818
-    """A request that brought no response: status as in HTTP, and how long the provider asks to wait."""
+    """A request that brought no response: status as in HTTP, how long the provider asks to wait, and its name."""
 
-    def __init__(self, status: int, message: str, retry_after: float | None = None) -> None:
+    def __init__(self, status: int, message: str, retry_after: float | None = None, kind: str = "") -> None:
         super().__init__(message)
         self.status = status
         self.message = message
         self.retry_after = retry_after
+        self.kind = kind or f"HTTP {status}"
 
 
 class LiteLLMJudge:
@@ -151,13 +158,19 @@ class LiteLLMJudge:
         model: `openai/gpt-4o-mini`, `anthropic/…`, `hosted_vllm/…`, any other LiteLLM string; `local/smollm2`,
             `local/FILE.gguf`, `local/hf:OWNER/REPO/FILE.gguf`. The default is `default_model()`.
         api_base, api_key: where the model is served, and the key, if not as the provider's environment variables say.
-        concurrency: requests under way at once; an embedded model works on one.
+        concurrency: requests under way at once, at the most (`pace.Pace`); an embedded model works on one.
         timeout: seconds that one request may take.
-        retries: how often a request is sent again after a fault that may pass.
+        retries: how often a request is sent again after a fault that may pass. One that was refused because there were
+            too many is sent again for ten minutes.
         direct: whether endpoints that speak the OpenAI protocol are reached without LiteLLM.
+        rpm, tpm: requests and tokens per minute, if limited.
+        max_requests, max_cost: what may be sent and spent (dollars) in all.
+        router: a YAML or JSON file with LiteLLM's `model_list` (several deployments, under group names) and
+            `router_settings` (fallbacks and the like); `model` is then a group, by default the first.
 
     Attributes:
         without: optional parameters that the provider turned out not to take.
+        faults: what went wrong with requests and how often, those that succeeded when sent again among them.
 
     Raises:
         JudgeError: there is no such model, no key, or no server; from `ask`, and with the model's name.
@@ -173,20 +186,34 @@ class LiteLLMJudge:
         timeout: float = 120.0,
         retries: int = 5,
         direct: bool = True,
+        rpm: float | None = None,
+        tpm: float | None = None,
+        max_requests: int | None = None,
+        max_cost: float | None = None,
+        router: str | Path | None = None,
     ) -> None:
-        self.name = model or default_model()
+        self._router = read_router(router, model) if router else None
+        self.name = self._router.name if self._router else model or default_model()
         self.timeout = timeout
         self.retries = retries
         self.concurrency = min(concurrency, local.SLOTS) if self._provider == "local" else concurrency
+        self.rpm, self.tpm = rpm, tpm
+        self.budget = Budget(max_requests, max_cost)
         self._given = (api_base, api_key)
         self._direct = direct
         self.without: set[str] = set()
+        self.faults: Counter[str] = Counter()
         self._most_n = local.SLOTS if self._provider == "local" else 128
         self._top = TOP_LOGPROBS
         self._answered = False
-        self._gates: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._tokens_per_byte = 0.3  # an estimate on the safe side; replies tell better
+        self._paces: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pace] = weakref.WeakKeyDictionary()
+        if max_cost is not None and self.price(1, 0, 0, 1) is None:
+            raise JudgeError(f"{self.name}: its price is not known, so max_cost cannot be kept; use max_requests")
+
+    @property
+    def _goes_direct(self) -> bool:
+        return self._direct and self._provider in ("local", "hosted_vllm", "openai")
 
     @property
     def _provider(self) -> str:
@@ -199,9 +226,12 @@ class LiteLLMJudge:
         if self._provider == "local":
             base, key = local.serve(model)
             model = "local"
-        if self._direct and self._provider in ("local", "hosted_vllm", "openai"):
+        if self._goes_direct:
             return _DirectRoute(self.name, model, base, key)
-        route = _LiteLLMRoute(f"openai/{model}" if self._provider == "local" else self.name, base, key)
+        if self._router:
+            route = _LiteLLMRoute(self._router.models, router=self._router)
+        else:
+            route = _LiteLLMRoute([f"openai/{model}" if self._provider == "local" else self.name], base, key)
         self.without |= route.undeclared
         if "n" in route.undeclared:
             self._most_n = 1
@@ -211,6 +241,17 @@ class LiteLLMJudge:
     def _continues(self) -> bool:
         """Whether the model goes on with an answer that is begun for it."""
         return self._provider in ("local", "hosted_vllm") or bool(facts(self.name).get("supports_assistant_prefill"))
+
+    @cached_property
+    def caches_what_is_marked(self) -> bool:
+        """Whether the provider caches the beginning of a prompt only up to a mark, as Anthropic's models do."""
+        return "claude" in self.name and not self._goes_direct and bool(facts(self.name).get("supports_prompt_caching"))
+
+    def takes(self, parameter: str) -> bool:
+        """Whether an optional parameter is believed to be taken, as far as that is known."""
+        if not self._goes_direct:
+            self._route  # noqa: B018 - LiteLLM knows what the provider declares
+        return parameter not in self.without and (parameter != "n" or self._most_n > 1)
 
     async def ask(
         self,
@@ -222,12 +263,16 @@ class LiteLLMJudge:
         logprobs: bool = False,
         stop: str | None = None,
         start: str = "",
+        shared: int = 0,
     ) -> Answer:
         """Return `n` replies: in one request where the provider can, else in as many as it takes.
 
-        A request that fails for good is a reply with an error, so that the others are not lost.
+        A request that fails for good is a reply with an error, so that the others are not lost. `shared` characters at
+        the beginning of the last message stand in other requests too, and are marked for caches that need that.
         """
         body: dict[str, Any] = {"messages": list(messages)}
+        if self.caches_what_is_marked:
+            body["messages"][-1] = _marked(messages[-1], shared, again=n > self._most_n)
         if start and self._continues:
             body["messages"].append({"role": "assistant", "content": start})
             if self._provider == "hosted_vllm":
@@ -244,14 +289,18 @@ class LiteLLMJudge:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
         replies: list[Reply] = []
         usage = Usage()
+        models: dict[str, None] = {}
         while len(replies) < n:
             left = n - len(replies)
             share = min(left, self._most_n)
-            sizes = [share] * (left // share) if replies or share == 1 else [share]
+            alone = not replies and (share > 1 or self.caches_what_is_marked)  # the others profit from what it shows
+            sizes = [share] if alone else [share] * (left // share)
             for answer in await asyncio.gather(*(self._ask_once(body, size) for size in sizes)):
                 replies += answer.replies
                 usage += answer.usage
-        return Answer(replies[:n], usage)
+                if answer.model:
+                    models[answer.model] = None
+        return Answer(replies[:n], usage, "+".join(models) or None)
 
     async def _ask_once(self, body: dict[str, Any], n: int) -> Answer:
         try:
@@ -261,48 +310,86 @@ class LiteLLMJudge:
         choices = response["choices"]
         if len(choices) < n:  # `n` is not an error everywhere that it is not supported
             self._most_n = max(1, len(choices))
-        return Answer([_reply(choice) for choice in choices], self._usage(response))
+        answered = str(response.get("model") or "unknown") if self._router else None
+        return Answer([_reply(choice) for choice in choices], self._usage(response), answered)
 
     async def _request(self, body: dict[str, Any]) -> dict[str, Any]:
         """One response, after as many tries as are allowed. Raises Fault or JudgeError."""
         attempt = 0
+        patience = PATIENCE
         while True:
             try:
-                async with self._gate:
-                    route = self._route
-                    sent = {key: value for key, value in body.items() if key not in self.without}
-                    if "top_logprobs" in sent:
-                        sent["top_logprobs"] = self._top
-                    try:
-                        response = await asyncio.wait_for(route.send(sent, self.timeout), self.timeout + 1)
-                    except (TimeoutError, asyncio.TimeoutError):
-                        raise Fault(408, f"no answer within {self.timeout:g} s") from None
-                    if not response.get("choices"):
-                        raise Fault(502, "the response holds no choices")
-                    self._answered = True
-                    return response
+                return await self._send(body)
             except Fault as fault:
                 fault.message = redact(fault.message, self._given[1])
                 if self._gives_up_a_parameter(fault, body):
                     if body.get("n", 1) > self._most_n:
                         return {"choices": []}
                     continue
+                self.faults[fault.kind] += 1
                 if fault.status in (401, 403, 404) or _NO_QUOTA.search(fault.message):
                     raise JudgeError(f"{self.name}: {fault.message}{self._route.hint(fault.status)}") from None
                 passing = fault.status in (408, 409, 429) or fault.status >= 500
-                if not passing or attempt >= self.retries:
+                tired = patience <= 0 if fault.status == 429 else attempt >= self.retries
+                if not passing or tired:
                     if fault.status == UNREACHABLE and not self._answered:
                         raise JudgeError(f"{self.name}: {fault.message}") from None
                     raise
                 pause = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
                 if fault.retry_after is not None:
                     pause = min(fault.retry_after, 300.0)
+                patience -= pause
                 attempt += 1
             await asyncio.sleep(pause)
 
+    async def _send(self, body: dict[str, Any]) -> dict[str, Any]:
+        """One request, when its turn comes. Raises Fault, JudgeError or StopError."""
+        pace = self._pace
+        size, tokens, cost = self._estimate(body)
+        await pace.enter(tokens)
+        began = time.monotonic()
+        spent, leave = 0.0, pace.leave_failed
+        try:
+            route = self._route
+            sent = {key: value for key, value in body.items() if key not in self.without}
+            if "top_logprobs" in sent:
+                sent["top_logprobs"] = self._top
+            self.budget.reserve(cost)
+            try:
+                try:
+                    response = await asyncio.wait_for(route.send(sent, self.timeout), self.timeout + 1)
+                except (TimeoutError, asyncio.TimeoutError):
+                    raise Fault(408, f"no answer within {self.timeout:g} s", kind="no answer in time") from None
+                _check_shape(response)
+                usage = self._usage(response)
+                spent = usage.cost or 0.0
+            finally:
+                self.budget.settle(cost, spent)
+            self._answered = True
+            if size and usage.prompt_tokens:
+                self._tokens_per_byte += 0.1 * (usage.prompt_tokens / size - self._tokens_per_byte)
+            kind = (body.get("max_tokens"), body.get("n"))
+            leave = partial(pace.leave, began, kind, usage.prompt_tokens + usage.completion_tokens - tokens)
+            return response
+        except Fault as fault:
+            if fault.status in (408, 429, 503):
+                leave = partial(pace.leave_refused, began)
+            raise
+        finally:
+            leave()
+
+    def _estimate(self, body: Mapping[str, Any]) -> tuple[int, float, float]:
+        """Bytes of a request's prompt; the tokens it may take, and the dollars, where these are limited."""
+        if self.tpm is None and self.budget.max_cost is None:
+            return 0, 0.0, 0.0
+        size = sum(len(str(message["content"]).encode()) for message in body["messages"])
+        prompt, completion = size * self._tokens_per_byte, body.get("n", 1) * (body.get("max_tokens") or 1024)
+        cost = self.price(int(prompt), 0, 0, completion) or 0.0
+        return size, prompt + completion, cost
+
     def _gives_up_a_parameter(self, fault: Fault, body: Mapping[str, Any]) -> bool:
         """Whether the provider refused an optional parameter, which is then not sent any more."""
-        if fault.status not in (400, 422):
+        if fault.status not in (400, 422) or _TOO_LONG.search(fault.message):
             return False
         for name, pattern in _OPTIONAL.items():
             if name not in body or name in self.without or not re.search(pattern, fault.message, re.IGNORECASE):
@@ -319,28 +406,50 @@ class LiteLLMJudge:
         return False
 
     @property
-    def _gate(self) -> asyncio.Semaphore:
-        return self._gates.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(self.concurrency))
+    def _pace(self) -> Pace:
+        loop = asyncio.get_running_loop()
+        if (pace := self._paces.get(loop)) is None:
+            pace = self._paces[loop] = Pace(self.concurrency, self.rpm, self.tpm)
+        return pace
 
     def _usage(self, response: Mapping[str, Any]) -> Usage:
         told = response.get("usage") or {}
         prompt, completion = int(told.get("prompt_tokens") or 0), int(told.get("completion_tokens") or 0)
         cached = int((told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
-        cost = 0.0 if self._provider == "local" else cost_of(self.name, prompt, cached, completion)
-        return Usage(prompt, cached, completion, 1, cost)
+        written = int(told.get("cache_creation_input_tokens") or 0)
+        answered = str(response.get("model") or "") if self._router else ""
+        return Usage(prompt, cached, completion, 1, self.price(prompt, cached, written, completion, answered))
+
+    def price(self, prompt: int, cached: int, written: int, completion: int, answered: str = "") -> float | None:
+        """Dollars for so many tokens; before a router has chosen, by the dearest of its models."""
+        if self._provider == "local":
+            return 0.0
+        names = [self.name]
+        if self._router:
+            names = [answered] if facts(answered) else self._router.models
+        costs = [cost_of(name, prompt, cached, completion, written) for name in names]
+        return None if None in costs else max(cost for cost in costs if cost is not None)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process without what belongs to this one: servers, connections, event loops."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues")}
-        return state | {"_gates": None}
+        return state | {"_paces": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._gates = weakref.WeakKeyDictionary()
+        self._paces = weakref.WeakKeyDictionary()
 
 
 _NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
 """A 429 that no waiting mends."""
+
+_TOO_LONG = re.compile(
+    r"context[ _-]?(?:length|window|size)|maximum context|(?:prompt|input) is too long", re.IGNORECASE
+)
+"""A 400 that names parameters, but means that the text does not fit."""
+
+PATIENCE = 600.0
+"""Seconds that a request waits in all while it is refused for being one too many."""
 
 UNREACHABLE = 599
 """Not a status of HTTP: nothing answered at the address."""
@@ -356,11 +465,35 @@ _OPTIONAL = {
 }
 
 
+def _marked(message: Mapping[str, str], shared: int, again: bool) -> dict[str, Any]:
+    """A message with marks where a cache is to end: after what other messages share, and, if it is sent again, at its
+    own end.
+    """
+    content = message["content"]
+    parts = [(content[:shared], shared > 0), (content[shared:], again)]
+    mark = {"cache_control": {"type": "ephemeral"}}
+    if not any(marked for _, marked in parts):
+        return dict(message)
+    blocks = [{"type": "text", "text": text} | (mark if marked else {}) for text, marked in parts if text]
+    return {**message, "content": blocks}
+
+
+def _check_shape(response: Mapping[str, Any]) -> None:
+    """Raise Fault where a response is not what the protocol says."""
+    choices = response.get("choices")
+    if not choices:
+        raise Fault(502, "the response holds no choices", kind="no choices")
+    if not all(isinstance(choice, Mapping) and isinstance(choice.get("message"), Mapping) for choice in choices):
+        raise Fault(502, "the response's choices hold no message", kind="malformed response")
+
+
 def _reply(choice: Mapping[str, Any]) -> Reply:
     message = choice.get("message") or {}
-    content = (choice.get("logprobs") or {}).get("content")
+    logprobs = choice.get("logprobs")
+    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    usable = isinstance(content, list) and content and all(isinstance(each, Mapping) for each in content)
     text = message.get("content") or message.get("refusal") or ""
-    return Reply(str(text), content or None, cut=choice.get("finish_reason") == "length")
+    return Reply(str(text), content if usable else None, cut=choice.get("finish_reason") == "length")
 
 
 _sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None, None]]] = {}
@@ -425,9 +558,10 @@ class _DirectRoute:
                 retry_after = _seconds(response.headers.get("Retry-After"))
                 status = response.status
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            raise Fault(UNREACHABLE, f"cannot reach {self._url}: {error}") from None
+            raise Fault(UNREACHABLE, f"cannot reach {self._url}: {error}", kind="unreachable") from None
         except aiohttp.ClientError as error:
-            raise Fault(502, f"the connection broke: {error or type(error).__name__}") from None
+            what = f"the connection broke: {error or type(error).__name__}"
+            raise Fault(502, what, kind="connection broke") from None
         try:
             data = json.loads(raw)
         except ValueError:
@@ -435,26 +569,77 @@ class _DirectRoute:
         if status != 200:
             raise Fault(status, _message(data) or f"HTTP {status}: {raw[:200].decode(errors='replace')}", retry_after)
         if not isinstance(data, dict):
-            raise Fault(502, "the response is not valid JSON")
+            raise Fault(502, "the response is not valid JSON", kind="malformed response")
         return data
 
 
-class _LiteLLMRoute:
-    """Any provider, through LiteLLM."""
+@dataclass(frozen=True)
+class Router:
+    """Deployments for LiteLLM's `Router`.
 
-    def __init__(self, model: str, base: str | None, key: str | None) -> None:
+    Attributes:
+        name: what a signature calls it: the group that is asked, and a digest of the groups' models and the settings.
+        group: which of the groups is asked.
+        models: the LiteLLM strings behind all groups: any of them may answer, where fallbacks lead to it.
+        settings: arguments of `litellm.Router`. They hold keys.
+    """
+
+    name: str
+    group: str
+    models: list[str]
+    settings: dict[str, Any] = field(repr=False)
+
+
+def read_router(path: str | Path, group: str | None) -> Router:
+    """The deployments in a YAML or JSON file, as LiteLLM's proxy has them: `model_list` and `router_settings`.
+
+    Raises:
+        InputError: the file cannot be read, or has no such group.
+    """
+    try:
+        told = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        deployments = [(each["model_name"], each["litellm_params"]["model"]) for each in told["model_list"]]
+        settings = dict(told.get("router_settings") or {})
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
+        raise InputError(
+            f"{path}: is no router file: it needs model_list, each entry with model_name and litellm_params.model"
+        ) from None
+    groups = list(dict.fromkeys(name for name, _ in deployments))
+    if not groups or group not in (None, *groups):
+        raise InputError(f"{path}: has no model_name {group!r}, but {', '.join(groups) or 'none'}")
+    chosen = group or groups[0]
+    digest = hashlib.sha256(json.dumps([deployments, settings.get("fallbacks")], default=str).encode()).hexdigest()[:8]
+    models = list(dict.fromkeys(model for _, model in deployments))
+    return Router(f"router/{chosen}@{digest}", chosen, models, settings | {"model_list": told["model_list"]})
+
+
+class _LiteLLMRoute:
+    """Any provider, through LiteLLM: one model, or the deployments of a router."""
+
+    def __init__(
+        self, models: Sequence[str], base: str | None = None, key: str | None = None, router: Router | None = None
+    ) -> None:
         self._litellm = import_litellm()
-        try:
-            self._litellm.get_llm_provider(model, api_base=base)
-        except self._litellm.exceptions.BadRequestError:
-            raise JudgeError(
-                f"{model!r} is no model that LiteLLM knows: write PROVIDER/MODEL, as in openai/gpt-4o-mini,"
-                " anthropic/…, hosted_vllm/…, or local/smollm2"
-            ) from None
-        self._model = model
-        self._to = {name: value for name, value in (("api_base", base), ("api_key", key)) if value}
-        declared = set(self._litellm.get_supported_openai_params(model=model) or ())
-        self.undeclared = {name for name in _OPTIONAL if name not in declared} - {"continue_final_message"}
+        for model in models:
+            try:
+                self._litellm.get_llm_provider(model, api_base=base)
+            except self._litellm.exceptions.BadRequestError:
+                raise JudgeError(
+                    f"{model!r} is no model that LiteLLM knows: write PROVIDER/MODEL, as in openai/gpt-4o-mini,"
+                    " anthropic/…, hosted_vllm/…, or local/smollm2"
+                ) from None
+        self._model = models[0]
+        self._ask = self._litellm.acompletion
+        self._to: dict[str, Any] = {"model": self._model, "max_retries": 0}
+        self._to |= {name: value for name, value in (("api_base", base), ("api_key", key)) if value}
+        if router:
+            self._ask = self._litellm.Router(**{"num_retries": 0, **router.settings}).acompletion
+            self._to = {"model": router.group}
+        declared = [set(self._litellm.get_supported_openai_params(model=model) or ()) for model in models]
+        shared = set.intersection(*declared)
+        self.undeclared = {name for name in _OPTIONAL if name not in shared} - {"continue_final_message"}
 
     def hint(self, status: int) -> str:
         if status not in (401, 403):
@@ -470,9 +655,7 @@ class _LiteLLMRoute:
             sent["extra_body"] = extra
         exceptions = self._litellm.exceptions
         try:
-            response = await self._litellm.acompletion(
-                model=self._model, timeout=timeout, max_retries=0, num_retries=0, **self._to, **sent
-            )
+            response = await self._ask(timeout=timeout, num_retries=0, **self._to, **sent)
             return dict(response.model_dump())
         except exceptions.UnsupportedParamsError as error:
             raise Fault(400, _first_line(error)) from None
@@ -482,7 +665,8 @@ class _LiteLLMRoute:
             if "Connection error" in text:
                 status, text = UNREACHABLE, f"cannot reach the server: {text}"
             headers = getattr(error, "litellm_response_headers", None) or {}
-            raise Fault(status, text, _seconds(headers.get("retry-after"))) from None
+            kinds = {408: "no answer in time", UNREACHABLE: "unreachable"}
+            raise Fault(status, text, _seconds(headers.get("retry-after")), kinds.get(status, "")) from None
 
 
 @cache
@@ -493,6 +677,7 @@ def import_litellm() -> Any:
 
     litellm.suppress_debug_info = True
     litellm.telemetry = False
+    litellm.disable_hf_tokenizer_download = True
     logging.getLogger("LiteLLM").setLevel(logging.CRITICAL)
     return litellm
 
@@ -507,8 +692,8 @@ def facts(model: str) -> dict[str, Any]:
     return dict(table.get(model) or table.get(model.partition("/")[2]) or {})
 
 
-def cost_of(model: str, prompt: int, cached: int, completion: int) -> float | None:
-    """Dollars for so many tokens, cached ones among those of the prompt; None where the price is not known.
+def cost_of(model: str, prompt: int, cached: int, completion: int, written: int = 0) -> float | None:
+    """Dollars for so many tokens, those read from and written to a cache among the prompt's; None if not known.
 
     >>> cost_of("openai/gpt-4o-mini", 1_000_000, 0, 0)
     0.15
@@ -518,7 +703,8 @@ def cost_of(model: str, prompt: int, cached: int, completion: int) -> float | No
         return None
     fresh, output = price["input_cost_per_token"], price.get("output_cost_per_token", 0.0)
     read = price.get("cache_read_input_token_cost", fresh)
-    return float((prompt - cached) * fresh + cached * read + completion * output)
+    write = price.get("cache_creation_input_token_cost", fresh)
+    return float((prompt - cached - written) * fresh + cached * read + written * write + completion * output)
 
 
 @cache
@@ -528,6 +714,12 @@ def _table() -> dict[str, dict[str, Any]]:
         return {}
     path = Path(spec.origin).parent / "model_prices_and_context_window_backup.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def count_tokens(model: str, text: str) -> int:
+    """How many tokens a text has for a model, as LiteLLM counts them; for models it has no tokenizer of, about."""
+    litellm = import_litellm()
+    return int(litellm.token_counter(model=model, text=text))
 
 
 def redact(text: str, key: str | None = None) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -87,6 +87,11 @@ class Prompt:
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
         return surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sendable(sample.output)}
+
+    def shared(self, sample: Sample) -> int:
+        """How many characters at the beginning of the message are the same for any output with this source."""
+        one, other = (self.messages(replace(sample, output=output))[0]["content"] for output in (sample.output, ""))
+        return common_prefix(one, other)
 
     def messages(self, sample: Sample) -> Messages:
         """The messages for one sample.
@@ -214,6 +219,16 @@ class SeveralPrompt:
             "shown": fenced(self.shown(sample)),
         }
         return [{"role": "user", "content": render(_file("rate_several.jinja"), told)}]
+
+
+def common_prefix(one: str, other: str) -> int:
+    """How many characters two texts have in common at the beginning.
+
+    >>> common_prefix("abc", "abd")
+    2
+    """
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def check(criterion: Criterion, sample: Sample) -> None:

@@ -12,18 +12,21 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.metadata import version
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from . import prompts
 from .criteria import OFF_GRID, Criterion, ScaleLike, find_criterion
-from .elicitation import Elicitation, Elicited, Question, concurrently, run, stream
+from .elicitation import Elicitation, Elicited, Question, Sequential, concurrently, run, stream
 from .errors import InputError, JudgeError
 from .judge import Judge, Reply, Usage, judge_of
 from .readout import Reading, read_logprobs, read_text
 from .samples import Sample
 
 STEPS = ("none", "stored", "auto")
+AHEAD = 4096
+"""How many samples are put into order at a time."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,8 @@ class Rating:
             "usage": vars(self.usage),
             "signature": self.signature,
             "human": self.human,
+            "output": self.sample.output,
+            "sample": self.sample.digest,
         }
 
 
@@ -104,10 +109,13 @@ class GEval:
         temperature: the default is 0 for a single reply and 1 for several.
         readout: `logprobs`, `samples`, or `auto`: the former where the judge has them.
         off_grid: what to do with a value between two steps of the scale: `keep`, `floor` or `reject`.
+        adaptive: stop sampling an item as soon as the standard error of its score falls under this share of the scale's
+            range, after three replies at the least (`elicitation.Sequential`); `n` is then the most.
         explain: let the judge write its rationale out, where the form puts it after the rating.
         persona: `hhh` or `human_annotator` (Chiang & Lee 2023, §3.4.2).
         prompt_file: a published prompt file that replaces the wording.
-        options: passed to `LiteLLMJudge`: api_base, api_key, concurrency, timeout, retries, direct.
+        options: passed to `LiteLLMJudge`: api_base, api_key, concurrency, timeout, retries, direct, rpm, tpm, max_cost,
+            max_requests, router.
 
     Raises:
         InputError: an unknown criterion, recipe, form or option value.
@@ -131,6 +139,7 @@ class GEval:
         temperature: float | None = None,
         readout: str | None = None,
         off_grid: str = "keep",
+        adaptive: float | None = None,
         explain: bool = False,
         persona: str | None = None,
         prompt_file: str | Path | None = None,
@@ -162,9 +171,16 @@ class GEval:
             n if n is not None else base.get("n"),
             temperature if temperature is not None else base.get("temperature"),
             readout or base.get("readout", "auto"),
+            None if adaptive is None else self._sequential(adaptive),
         )
         self.steps_usage = Usage()
         self._preparing = asyncio.Lock()
+
+    def _sequential(self, target: float) -> Sequential:
+        if not 0 < target < 1:
+            raise InputError(f"adaptive is a share of the scale's range, between 0 and 1, got {target:g}")
+        span = self.criterion.scale.high - self.criterion.scale.low
+        return Sequential(target * span, span)
 
     # --- rating ------------------------------------------------------------------------------------------------------
 
@@ -181,21 +197,37 @@ class GEval:
         """Rate one output; see `rate`."""
         sample = output if isinstance(output, Sample) else Sample(output, **fields)  # type: ignore[arg-type]
         await self._prepare()
-        return self._rating(sample, await self.elicitation.ask(self._questions(sample)))
+        return await self._rated(sample, shares=False)
+
+    async def _rated(self, sample: Sample, shares: bool) -> Rating:
+        return self._rating(sample, await self.elicitation.ask(self._questions(sample, shares)))
 
     def rate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> Iterator[Rating]:
-        """Rate samples concurrently; ratings come as they finish, or in the samples' order."""
+        """Rate samples concurrently; ratings come as they finish, or in the samples' order.
+
+        Unless they are to come in order, the judge is asked about samples of one source one after the other, so that
+        the beginning which their prompts share can come from a cache; samples are read `AHEAD` at a time for that.
+        In order, they are taken as they come, and only as fast as they are rated.
+
+        Raises:
+            InputError: a sample lacks a field that the criterion needs.
+            JudgeError: the judge cannot be asked at all; a `StopError`, when its budget is spent.
+        """
         return stream(self.arate_many(samples, ordered=ordered))
 
     async def arate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> AsyncGenerator[Rating]:
-        """Rate samples concurrently; see `rate_many`. Samples are taken only as fast as they are rated."""
+        """Rate samples concurrently; see `rate_many`."""
         await self._prepare()
-        jobs = (self.arate(sample) for sample in samples)
+        given = (each if isinstance(each, Sample) else Sample(each) for each in samples)
+        at_once = int(getattr(self.judge, "concurrency", 1))
+        placed = ((each, False) for each in given) if ordered else in_prefix_order(given, self.criterion, at_once)
+        jobs = (self._rated(sample, shares) for sample, shares in placed)
         async with aclosing(concurrently(jobs, self.elicitation.width, ordered)) as ratings:
             async for rating in ratings:
                 yield rating
 
-    def _questions(self, sample: Sample) -> list[Question]:
+    def _questions(self, sample: Sample, shares: bool) -> list[Question]:
+        marks = shares and getattr(self.judge, "caches_what_is_marked", False)
         return [
             Question(
                 messages=prompt.messages(sample),
@@ -203,6 +235,7 @@ class GEval:
                 start=prompt.start,
                 stop=prompt.stop(self.explain),
                 room=prompt.room(self.explain),
+                shared=prompt.shared(sample) if marks else 0,
             )
             for prompt in self.prompts
         ]
@@ -228,16 +261,24 @@ class GEval:
         )
 
     def _signature(self, elicited: Elicited) -> str:
+        answered = {"answered": elicited.model} if elicited.model else {}
+        return signature(**self._parts(), **self.elicitation.signature(elicited), **answered)
+
+    def _parts(self) -> dict[str, str]:
         steps = self.prompts[0].steps
-        return signature(
-            model=self.judge.name,
-            criterion=f"{self.criterion.name}@{self.criterion.hash}",
-            prompt="+".join(prompt.hash for prompt in self.prompts),
-            form="+".join(self.forms),
-            steps=f"{self.steps}@{_digest(steps)}" if steps else "none",
-            **self.elicitation.signature(elicited),
-            off_grid=self.off_grid,
-        )
+        return {
+            "model": self.judge.name,
+            "criterion": f"{self.criterion.name}@{self.criterion.hash}",
+            "prompt": "+".join(prompt.hash for prompt in self.prompts),
+            "form": "+".join(self.forms),
+            "steps": f"{self.steps}@{_digest(steps)}" if steps else "none",
+            "off_grid": self.off_grid,
+        }
+
+    async def aexpected(self) -> dict[str, set[str]]:
+        """The values that each part of this run's signatures can have, as far as that is known before any rating."""
+        await self._prepare()
+        return expected(self._parts(), self.elicitation)
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 
@@ -278,6 +319,33 @@ class GEval:
                 self.prompts = [replace(prompt, steps=steps) for prompt in self.prompts]
 
 
+def in_prefix_order(samples: Iterable[Sample], criterion: Criterion, at_once: int = 1) -> Iterator[tuple[Sample, bool]]:
+    """Samples of one source one after the other, each with whether there are more of its source.
+
+    Where several requests are under way at once, the first of each source goes that many places early: its prompt is
+    then in the cache when the others come.
+
+    >>> from geval_adapters import criteria
+    >>> samples = [Sample(output, source=source) for output, source in ("1a", "2b", "3a", "4b", "5c")]
+    >>> [sample.output for sample, _ in in_prefix_order(samples, criteria()["relevance"])]
+    ['1', '3', '2', '4', '5']
+    >>> [sample.output for sample, _ in in_prefix_order(samples, criteria()["relevance"], at_once=2)]
+    ['1', '2', '3', '5', '4']
+    """
+    left = iter(samples)
+    while chunk := list(islice(left, AHEAD)):
+        groups: dict[tuple[str, ...], list[Sample]] = {}
+        for sample in chunk:
+            groups.setdefault(tuple(prompts.surroundings(criterion, sample).values()), []).append(sample)
+        placed: list[tuple[int, Sample, bool]] = []
+        for group in groups.values():
+            for index, sample in enumerate(group):
+                early = at_once if at_once > 1 and index == 0 else 0
+                placed.append((len(placed) - early, sample, len(group) > 1))
+        for _, sample, shares in sorted(placed, key=lambda each: each[0]):
+            yield sample, shares
+
+
 def rationale(reply: str) -> str:
     r"""What a reply says beside its rating.
 
@@ -299,9 +367,15 @@ def signature(**parts: str) -> str:
     return "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
+def expected(parts: Mapping[str, str], elicitation: Elicitation) -> dict[str, set[str]]:
+    """The values that the parts of a signature can have: those that are fixed, and those that the asking decides."""
+    fixed = {name: {value} for name, value in {**parts, "version": _version()}.items()}
+    return {**fixed, **elicitation.expected()}
+
+
 @cache
 def _version() -> str:
-    return version("geval-adapters")  # reads a file: two milliseconds
+    return version("geval-adapters")
 
 
 def _digest(value: object) -> str:

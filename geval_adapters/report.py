@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,11 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from .judge import Usage
-from .rating import Rating
 
 if TYPE_CHECKING:
     from .agreement import Agreement, Coefficient
     from .comparison import Ranked
+    from .estimate import Estimate
     from .findings import Audit, Check, Statistic
     from .metaeval import MetaEvaluation
 
@@ -42,23 +42,29 @@ class Summary:
     signatures: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
     coverage: float = 0.0
+    saved: int = 0
     _mean: float = 0.0
     _squares: float = 0.0
 
-    def add(self, rating: Rating) -> None:
-        """Count one rating in. Mean and variance after Welford (1962), so that no score has to be kept."""
-        self.usage += rating.usage
-        if rating.score is None:
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count in one rating, as `Rating.to_dict` gives it.
+
+        Mean and variance after Welford (1962), so that no score has to be kept.
+        """
+        self.usage += Usage(**row["usage"])
+        if row["score"] is None:
             self.failed += 1
-            self.reasons[_short(rating.error or "no reason given")] += 1
+            self.reasons[_short(row["error"] or "no reason given")] += 1
             return
         self.n += 1
-        self.methods[rating.method] += 1
-        self.signatures[rating.signature] += 1
-        self.coverage += rating.coverage
-        step = rating.score - self._mean
+        self.methods[row["method"]] += 1
+        self.signatures[row["signature"]] += 1
+        self.coverage += row["coverage"]
+        if most := re.search(r"\|n:\d+-(\d+)@", row["signature"]):
+            self.saved += int(most[1]) - row["n_valid"] - row["n_failed"]
+        step = row["score"] - self._mean
         self._mean += step / self.n
-        self._squares += step * (rating.score - self._mean)
+        self._squares += step * (row["score"] - self._mean)
 
     @property
     def mean(self) -> float | None:
@@ -81,6 +87,7 @@ class Summary:
             "reasons": dict(self.reasons),
             "methods": dict(self.methods),
             "coverage": self.coverage / self.n if self.n else None,
+            "samples_saved": self.saved,
             "usage": vars(self.usage),
             "signatures": list(self.signatures),
         }
@@ -106,23 +113,46 @@ def summary_table(summaries: Iterable[Summary], console: Console) -> Table:
     return table(heads, rows, console)
 
 
-def ratings_table(ratings: Sequence[Rating], console: Console) -> Table:
-    """One row per rating."""
+def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Table:
+    """One row per rating, each as `Rating.to_dict` gives it."""
     rows = [
         [
-            rating.sample.id,
-            rating.criterion,
-            "-" if rating.score is None else f"{rating.score:.2f}",
-            f"{rating.bounds[0]:.2f}-{rating.bounds[1]:.2f}",
-            f"{rating.coverage:.2f}",
-            rating.method,
-            rating.error or rating.sample.output,
+            rating["id"],
+            rating["criterion"],
+            "-" if rating["score"] is None else f"{rating['score']:.2f}",
+            f"{rating['bounds'][0]:.2f}-{rating['bounds'][1]:.2f}",
+            f"{rating['coverage']:.2f}",
+            rating["method"],
+            rating["error"] or rating["output"],
         ]
         for rating in ratings
     ]
     return table(
         ("id", "criterion", "score", "bounds", "coverage", "method", "output, or why there is no score"), rows, console
     )
+
+
+def estimates_table(estimates: Iterable[Estimate], console: Console) -> Table:
+    """One row per criterion."""
+    rows = [
+        [
+            each.criterion,
+            str(each.ratings),
+            each.readout,
+            f"{each.requests:,}",
+            f"{each.prompt_tokens:,}",
+            f"{each.cacheable_tokens / max(1, each.prompt_tokens):.0%}",
+            f"{each.completion_tokens:,}",
+            _dollars(each.cost),
+            _dollars(each.cost_cached),
+        ]
+        for each in estimates
+    ]
+    heads = (
+        *("criterion", "ratings", "read by", "requests", "prompt tokens", "cacheable", "completion tokens at most"),
+        *("cost at most", "with a prefix cache"),
+    )
+    return table(heads, rows, console)
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], console: Console) -> Table:
@@ -155,7 +185,11 @@ def tokens(usage: Usage) -> str:
 
 def cost(usage: Usage) -> str:
     """Dollars, or that they are not known."""
-    return "unknown" if usage.cost is None else "free" if usage.cost == 0 else f"${usage.cost:.4f}"
+    return _dollars(usage.cost)
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else "free" if cost == 0 else f"${cost:.4f}"
 
 
 def _short(reason: str) -> str:
@@ -381,7 +415,7 @@ def _telling(check: Check) -> str:
 
 
 def _cell(statistic: Statistic) -> str:
-    found = statistic.estimate
+    found = statistic.figure
     if found.value is None:
         return "-"
     interval = f" [{found.low:.2f}, {found.high:.2f}]" if found.low is not None and found.high is not None else ""
@@ -393,10 +427,10 @@ def _gauge(check: Check) -> str:
     from . import plots
 
     statistic = check.telling
-    if check.reason or statistic is None or statistic.tolerated is None or statistic.estimate.value is None:
+    if check.reason or statistic is None or statistic.tolerated is None or statistic.figure.value is None:
         return ""
-    found = statistic.estimate
-    return plots.gauge((statistic.estimate.value, found.low, found.high), statistic.tolerated, statistic.verdict)
+    found = statistic.figure
+    return plots.gauge((statistic.figure.value, found.low, found.high), statistic.tolerated, statistic.verdict)
 
 
 def _pictures(check: Check) -> Iterator[str]:
@@ -404,7 +438,7 @@ def _pictures(check: Check) -> Iterator[str]:
 
     counted = {each.name: each.tolerated for each in check.statistics if each.tolerated}
     for name, band in counted.items():
-        own = [(each.subject, each.estimate) for each in check.statistics if each.name == name]
+        own = [(each.subject, each.figure) for each in check.statistics if each.name == name]
         rows = [(subject, each.value, each.low, each.high) for subject, each in own if each.value is not None]
         if rows:
             yield plots.intervals(rows, f"{name}; shaded: tolerated", band)

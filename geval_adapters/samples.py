@@ -62,8 +62,12 @@ class Sample:
 
     def __post_init__(self) -> None:
         if self.doc_id is None and self.source is not None:
-            digest = hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
-            object.__setattr__(self, "doc_id", digest[:12])
+            object.__setattr__(self, "doc_id", _digest(self.source))
+
+    @property
+    def digest(self) -> str:
+        """Twelve hex digits that change with any of the texts."""
+        return _digest(json.dumps([self.output, self.source, self.reference, self.context]))
 
     def missing(self, needed: Iterable[str]) -> list[str]:
         """Which of the needed fields it does not have."""
@@ -72,6 +76,10 @@ class Sample:
     def human_score(self, criterion: Criterion) -> float | None:
         """People's score for a criterion, looked up by its full and by its short name."""
         return self.human.get(criterion.name, self.human.get(criterion.short_name, self.human.get("")))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def read_samples(

@@ -45,8 +45,10 @@ def completion(*texts: str, logprobs: list[dict[str, float]] | None = None, fini
 class Trouble(Exception):  # noqa: N818
     """What a handler raises to answer with something else than a completion."""
 
-    def __init__(self, status: int = 200, body: bytes = b"", retry_after: str | None = None, hang: float = 0) -> None:
-        self.status, self.body, self.retry_after, self.hang = status, body, retry_after, hang
+    def __init__(
+        self, status: int = 200, body: bytes = b"", retry_after: str | None = None, hang: float = 0, cut: bool = False
+    ) -> None:
+        self.status, self.body, self.retry_after, self.hang, self.cut = status, body, retry_after, hang, cut
 
 
 def refusal(status: int, message: str, **more: str) -> Trouble:
@@ -72,25 +74,28 @@ class Server:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(request)
                 outer.headers.append(dict(self.headers))
-                status, retry_after = 200, None
+                status, retry_after, missing = 200, None, 0
                 try:
                     body = json.dumps(outer.handler(request)).encode()
                 except Trouble as trouble:
                     time.sleep(trouble.hang)
                     status, body, retry_after = trouble.status, trouble.body, trouble.retry_after
+                    missing = 10 * trouble.cut  # the connection ends before the body does
                 try:
                     self.send_response(status)
                     if retry_after:
                         self.send_header("Retry-After", retry_after)
                     self.send_header("Content-Type", "application/json")
-                    self.send_header("Content-Length", str(len(body)))
+                    self.send_header("Content-Length", str(len(body) + missing))
                     self.end_headers()
                     self.wfile.write(body)
+                    self.close_connection = self.close_connection or missing > 0
                 except OSError:  # the client has gone
                     self.close_connection = True
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = lambda request, address: None  # a client that is gone is no news
         self.base = f"http://127.0.0.1:{self._server.server_port}/v1"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 

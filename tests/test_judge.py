@@ -255,7 +255,8 @@ def test_samples_are_taken_no_faster_than_they_are_rated(server: Server):
             taken += 1
             yield "text"
 
-    ratings = GEval("coherence", MODEL, n=1, readout="samples", concurrency=4).rate_many(samples())
+    geval = GEval("coherence", MODEL, n=1, readout="samples", concurrency=4)
+    ratings = geval.rate_many(samples(), ordered=True)
     for _ in range(5):
         next(ratings)
     ratings.close()
