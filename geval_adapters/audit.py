@@ -20,8 +20,8 @@ from .metaeval import Item, JudgedFile
 from .runlog import RunLog
 from .samples import Sample
 
-BUDGET = 600
-"""Calls that an audit makes unless told."""
+BUDGET = 300
+"""Calls that an audit makes for each criterion unless told."""
 
 
 async def audit(
@@ -31,7 +31,7 @@ async def audit(
     judge: Judge,
     *,
     checks: Sequence[str] = tuple(CHECKS),
-    budget: int = BUDGET,
+    budget: int | None = None,
     seed: int = 0,
     log: RunLog | None = None,
     watch: Callable[[int, Usage], None] = lambda failed, usage: None,
@@ -46,7 +46,7 @@ async def audit(
         criteria: by the name under which they were asked for.
         judge: who is asked.
         checks: keys of `CHECKS`.
-        budget: calls in total.
+        budget: calls in total; the default is `BUDGET` for each criterion.
         seed: decides which samples are drawn.
         log: answers are kept in it, and taken from it.
         watch: told with each new answer how many have no score, and what all of them cost.
@@ -56,6 +56,7 @@ async def audit(
         JudgeError: the judge cannot be asked at all.
     """
     chosen = known_checks(checks, CHECKS)
+    budget = budget or BUDGET * len(criteria)
     inquiry = Inquiry(judge, samples, list(criteria.values()), budget=budget, seed=seed, log=log, watch=watch)
     plan = [
         (name, criterion)

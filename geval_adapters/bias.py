@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtr, stdtrit
 
 from .agreement import krippendorff_alpha
 from .criteria import Scale
@@ -28,7 +29,7 @@ class Figure:
 
     Attributes:
         value: the figure, None where it is undefined.
-        low, high: bootstrap interval (percentile method); None where there is nothing to resample.
+        low, high: bootstrap interval (expanded percentiles); None where there is nothing to resample.
         n: items that the figure rests on.
     """
 
@@ -74,7 +75,9 @@ def bootstrap(
     known = [figure for figure in figures if figure is not None]
     if not known:
         return Figure(value, None, None, n)
-    tail = (1 - confidence) / 2
+    # Hesterberg (2015, arXiv 1411.5279, §5.3): with few groups the percentiles must lie farther out.
+    m = len(members)
+    tail = float(ndtr(stdtrit(m - 1, (1 - confidence) / 2) * math.sqrt(m / (m - 1))))
     low, high = np.quantile(known, [tail, 1 - tail])
     return Figure(value, float(low), float(high), n)
 

@@ -231,7 +231,7 @@ async def self_preference(inquiry: Rated, criterion: Criterion) -> Check:
     confidence = 1 - 0.05 / len(systems)
     gaps = [_over(gap(number), documents, *columns, confidence=confidence) for number in range(len(systems))]
     statistics = [
-        Statistic(system, "above the line", estimate, (-1.0, 0.05), "Liu et al., Figure 2: its own kind, always")
+        Statistic(system, "above the line", estimate, (-1.0, 0.05))
         for system, estimate in zip(systems, gaps, strict=True)
     ]
     means = {
@@ -245,12 +245,15 @@ async def self_preference(inquiry: Rated, criterion: Criterion) -> Check:
         statistics=statistics,
         advice="Do not let a model judge its own outputs or its relatives': take a judge of another family, or"
         " several.",
+        notes=[
+            "GPT-4 rated GPT-3.5's summaries above people's, also where people preferred these (Liu et al., Figure 2)."
+        ],
         pictures=[picture],
     )
 
 
-FAMILIAR = 60
-"""Outputs whose perplexity is taken at most; one takes up to five seconds."""
+FAMILIAR = 40
+"""Outputs whose perplexity is taken at most; one takes some three seconds."""
 
 
 async def familiarity(inquiry: Inquiry, criterion: Criterion) -> Check:

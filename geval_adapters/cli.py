@@ -344,7 +344,7 @@ def audit_judge(
     ] = None,
     model: ModelOption = None,
     checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most, shared out among the checks; 600.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 300 for each criterion.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")
     ] = None,
@@ -391,7 +391,7 @@ def audit_judge(
     judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm)
     data = Input(input or "", field, list(chosen.values()), limit, False)
     _warn_of_embedded(judge)
-    calls = budget or audit.BUDGET
+    calls = budget or audit.BUDGET * len(chosen)
     done: list[Audit] = []
 
     async def ask() -> None:

@@ -236,9 +236,7 @@ class Inquiry:
     async def verdicts(self, criterion: Criterion) -> list[tuple[str | None, ranking.Outcome]]:
         """Verdicts on pairs of candidates of one document, each pair in both orders, with their document."""
         scheduled = [
-            ranking_pairs(candidates, self.seed)
-            for candidates in by_document(self.samples).values()
-            if len(candidates) > 1
+            _pairs(candidates, self.seed) for candidates in by_document(self.samples).values() if len(candidates) > 1
         ]
         if not scheduled:
             raise Unmeasurable("needs documents with several candidates (equal doc_id or source)")
@@ -347,7 +345,7 @@ def _item(sample: Sample, criterion: Criterion, row: Row | None) -> Item:
     return Item(*place, score, sample.human_score(criterion), replies, sample.output)
 
 
-def ranking_pairs(candidates: Sequence[Sample], seed: int) -> list[tuple[Sample, Sample]]:
+def _pairs(candidates: Sequence[Sample], seed: int) -> list[tuple[Sample, Sample]]:
     """The unordered pairs of candidates in a random order."""
     by_id = {sample.id: sample for sample in candidates}
     return [(by_id[a], by_id[b]) for a, b in ranking.select(list(by_id), "no_repeat", seed=seed)]

@@ -22,7 +22,9 @@ SLOTS = 1
 what happens to run beside it (by up to .02 on a scale of 1-5), and two cores would be no faster for it."""
 CONTEXT = 8192
 """Tokens that one request may take."""
-PERPLEXITY_TOKENS = 256
+ANSWER = 512
+"""Tokens that one answer may take at the most: a small model that has lost its thread would fill the context."""
+PERPLEXITY_TOKENS = 128
 """How many tokens of a text its perplexity is taken from."""
 
 _starting = threading.Lock()
@@ -114,6 +116,7 @@ def _server(name: str) -> tuple[Endpoint, Any]:
     parameters.model.path = str(_weights(name))
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * CONTEXT
+    parameters.n_predict = ANSWER
     parameters.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)  # as many as physical cores, mostly
     parameters.cache_ram_mib = 512
     # The same text must get the same score, whatever runs beside it and whatever part of it is cached: these three

@@ -380,7 +380,7 @@ def audit_page(audit: Audit) -> Iterator[Section]:
             f"{check.name}, {check.criterion}",
             check.verdict,
             _TONES.get(check.verdict, "bad"),
-            _telling(check),
+            _telling(check, with_paper=False),
             _gauge(check),
             _anchor(check),
         )
@@ -407,20 +407,22 @@ def audit_page(audit: Audit) -> Iterator[Section]:
         )
 
 
-def _telling(check: Check) -> str:
+def _telling(check: Check, with_paper: bool = True) -> str:
     statistic = check.telling
     if check.reason or statistic is None:
         return check.reason
-    return f"{statistic.name}, {statistic.subject}: {_cell(statistic)}"
+    return f"{statistic.name}, {statistic.subject}: {_cell(statistic, with_paper)}"
 
 
-def _cell(statistic: Statistic) -> str:
+def _cell(statistic: Statistic, with_paper: bool = True) -> str:
     found = statistic.figure
     if found.value is None:
         return "-"
     interval = f" [{found.low:.2f}, {found.high:.2f}]" if found.low is not None and found.high is not None else ""
     mark = {"beyond": " ▲", "unclear": " ?"}.get(statistic.verdict, "")
-    return f"{found.value:.2f}{interval}{mark}" + (f" (paper: {statistic.paper})" if statistic.paper else "")
+    return f"{found.value:.2f}{interval}{mark}" + (
+        f" (paper: {statistic.paper})" if statistic.paper and with_paper else ""
+    )
 
 
 def _gauge(check: Check) -> str:
@@ -440,7 +442,7 @@ def _pictures(check: Check) -> Iterator[str]:
     for name, band in counted.items():
         own = [(each.subject, each.figure) for each in check.statistics if each.name == name]
         rows = [(subject, each.value, each.low, each.high) for subject, each in own if each.value is not None]
-        if rows:
+        if len(rows) > 1:  # a single one is on the card
             yield plots.intervals(rows, f"{name}; shaded: tolerated", band)
     for picture in check.pictures:
         if not picture.series:

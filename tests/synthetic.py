@@ -25,7 +25,7 @@ def samples(documents: int = 12, systems: int = 5, seed: int = 7) -> list[Sample
             ]
             for place in rng.sample(range(length), broken):
                 words[place] += "_"
-            output = " ".join(words)
+            output = " ".join(["moreover", *words] if system == 0 else words)
             people = {
                 "consistency": 1 + 4 * consistency(output, " ".join(source)),
                 "fluency": 1 + 4 * fluency(output),
