@@ -188,15 +188,31 @@ def spearman(x: Floats, y: Floats, given: Floats | None = None) -> float | None:
     return (whole - xz * yz) / math.sqrt(rest) if rest > _NOISE else None
 
 
-def gaps_from_line(judge: Floats, human: Floats) -> Floats:
-    """How far each system's mean lies above the line that fits the judge's means to people's, by least squares.
+def system_gaps(judge: Floats, human: Floats, system: Floats, systems: int) -> Floats:
+    """How much higher the judge rates each system than the others, people's scores being equal.
 
-    A judge that is lenient, or that uses less of the scale, is another line, and favours nobody for it.
+    Analysis of covariance: judge = a_s + b·human, with b from the differences within systems; the gap of a system is
+    its a_s minus the mean of the others'. A lenient judge, or one that uses less of the scale, favours nobody for it.
 
-    >>> gaps_from_line(np.array([2.0, 3.0, 4.0, 5.5]), np.array([1.0, 2.0, 3.0, 4.0])).round(2).tolist()
-    [0.1, -0.05, -0.2, 0.15]
+    Args:
+        judge, human: scores of items.
+        system: the number of each item's system, from 0.
+        systems: how many there are.
+
+    Returns:
+        One gap for each system, in units of the judge's scores; NaN for a system without items, or without others.
+
+    >>> judge, human = np.array([2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 2.0, 3.0])
+    >>> system_gaps(judge, human, np.array([0.0, 0.0, 1.0, 1.0]), 2).tolist()
+    [-1.0, 1.0]
     """
-    centred = human - human.mean()
-    spread = float((centred**2).sum())
-    slope = float((centred * judge).sum()) / spread if spread > _NOISE else 0.0
-    return np.asarray(judge - judge.mean() - slope * centred)
+    codes = system.astype(np.int64)
+    counts = np.bincount(codes, minlength=systems)
+    with np.errstate(invalid="ignore"):
+        means = [np.bincount(codes, weights=side, minlength=systems) / counts for side in (judge, human)]
+    within = [side - mean[codes] for side, mean in zip((judge, human), means, strict=True)]
+    spread = float((within[1] ** 2).sum())
+    slope = float((within[0] * within[1]).sum()) / spread if spread > _NOISE else 0.0
+    level = means[0] - slope * means[1]
+    others = int((counts > 0).sum()) - 1
+    return np.asarray(level - (np.nansum(level) - level) / others if others > 0 else np.full(systems, np.nan))

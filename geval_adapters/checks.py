@@ -7,6 +7,7 @@ al. (2024), Liu et al. (2023).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations, zip_longest
@@ -19,7 +20,7 @@ from . import bias
 from .bias import Figure, Floats, Ints
 from .criteria import Criterion, Scale
 from .findings import Check, Picture, Statistic
-from .inquiry import SAMPLED, SAMPLES, Inquiry, Unmeasurable
+from .inquiry import LEAST, SAMPLED, SAMPLES, Inquiry, Unmeasurable
 from .metaeval import Item
 from .prompts import attacked, wording
 from .ranking import debias, pairwise_accuracy, position
@@ -202,46 +203,41 @@ def _beside_people(subject: str, x: Floats, items: Sequence[Item], axis: str, pa
 
 async def self_preference(inquiry: Rated, criterion: Criterion) -> Check:
     """Whether the judge favours a system, its own perhaps, over what people say of it."""
-    items = [item for item in await inquiry.base(criterion) if item.system is not None]
-    systems = sorted({str(item.system) for item in items if item.human is not None and item.score is not None})
-    if len(systems) < 4:
-        raise Unmeasurable(
-            f"needs outputs of four systems (system_id) with people's scores, and there are {len(systems)}"
-        )
-    scale = criterion.scale
-    documents = documents_of(items)
-    place = {system: float(number) for number, system in enumerate(systems)}
-    columns = (
-        np.array([place.get(str(item.system), np.nan) for item in items]),
-        (_scores(items) - scale.low) / (scale.high - scale.low),
-        (_people(items) - scale.low) / (scale.high - scale.low),
-    )
+    items = [
+        item
+        for item in await inquiry.base(criterion)
+        if item.system is not None and item.score is not None and item.human is not None
+    ]
+    counts = Counter(str(item.system) for item in items)
+    systems = [system for system in sorted(counts) if counts[system] >= LEAST]
+    if len(systems) < 2:
+        raise Unmeasurable(f"needs two systems (system_id) with {LEAST} rated outputs each that people scored, too")
+    items = [item for item in items if str(item.system) in systems]
+    documents, scores, human = documents_of(items), _scores(items), _people(items)
+    numbers = np.array([float(systems.index(str(item.system))) for item in items])
+    span = criterion.scale.high - criterion.scale.low
 
     def gap(number: int) -> Callable[..., float | None]:
-        def of(system: Floats, judge: Floats, human: Floats) -> float | None:
-            present = [system == each for each in range(len(systems))]
-            if not all(mask.any() for mask in present):
-                return None
-            means = [np.array([side[mask].mean() for mask in present]) for side in (judge, human)]
-            return float(bias.gaps_from_line(*means)[number])
+        def of(judge: Floats, human: Floats, system: Floats) -> float | None:
+            found = float(bias.system_gaps(judge, human, system, len(systems))[number])
+            return None if np.isnan(found) else found / span
 
         return of
 
     # One interval per system: as many as there are would find a favourite by chance, so each is wider (Bonferroni).
     confidence = 1 - 0.05 / len(systems)
-    gaps = [_over(gap(number), documents, *columns, confidence=confidence) for number in range(len(systems))]
+    gaps = [_over(gap(k), documents, scores, human, numbers, confidence=confidence) for k in range(len(systems))]
     statistics = [
-        Statistic(system, "above the line", estimate, (-1.0, 0.05))
-        for system, estimate in zip(systems, gaps, strict=True)
+        Statistic(system, "favoured by", figure, (-1.0, 0.05)) for system, figure in zip(systems, gaps, strict=True)
     ]
     means = {
-        system: [tuple(float(np.nanmean(side[columns[0] == number])) for side in (_people(items), _scores(items)))]
-        for number, system in enumerate(systems)
+        system: [(float(human[numbers == k].mean()), float(scores[numbers == k].mean()))]
+        for k, system in enumerate(systems)
     }
     picture = Picture("points", "means by system", "people", "judge", means)
     return Check(
-        did="Fitted a line through the systems' means, the judge's over people's, and measured how far each system's"
-        " mean lies above it, as a share of the scale.",
+        did="Measured how much higher each system is rated than the others where people's scores are equal, as a share"
+        " of the scale (analysis of covariance).",
         statistics=statistics,
         advice="Do not let a model judge its own outputs or its relatives': take a judge of another family, or"
         " several.",
