@@ -8,11 +8,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from .errors import InputError
 
@@ -102,6 +100,8 @@ class Scale:
         A value within .005 of a step is that step (a judge writes 2.67 for 2⅔). What lies between two
         steps is kept, floored to the step below, or rejected.
         """
+        if value in self.values:
+            return value
         near = min(self.values, key=lambda step: abs(step - value))
         if abs(near - value) < 0.005:
             return near
@@ -167,7 +167,7 @@ class Criterion:
         """The name as it stands in a prompt."""
         return self.short_name.replace("_", " ").replace("-", " ").capitalize()
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Eight hex digits that change whenever anything that the judge reads of it changes."""
         told = {key: value for key, value in asdict(self).items() if key != "origin"}
@@ -203,6 +203,8 @@ def read_criteria(file: Path) -> dict[str, Criterion]:
     Raises:
         InputError: the file cannot be read, is no YAML mapping, or a criterion in it is not valid.
     """
+    import yaml
+
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

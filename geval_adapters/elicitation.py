@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from dataclasses import dataclass, field, replace
 from functools import cache
 from math import ceil
+from queue import SimpleQueue
 from statistics import fmean, stdev
 from typing import Any, ClassVar, TypeVar
 
@@ -350,19 +351,45 @@ def run(job: Coroutine[Any, Any, T]) -> T:
 
 
 def stream(results: AsyncGenerator[T]) -> Iterator[T]:
-    """The results of an async generator, outside of async code."""
+    """The results of an async generator, outside of async code; a few are made ahead of those that are taken."""
+    ready: SimpleQueue[T | None] = SimpleQueue()
+    room = asyncio.Event()
 
-    async def following() -> tuple[T, ...]:
+    async def follow() -> None:
         try:
-            return (await anext(results),)
-        except StopAsyncIteration:
-            return ()
+            async for result in results:
+                ready.put(result)
+                if ready.qsize() >= AHEAD:
+                    room.clear()
+                    if ready.qsize() >= AHEAD:  # still: whoever takes the next ones sees that there was no room
+                        await room.wait()
+        finally:
+            await results.aclose()
+            ready.put(None)
 
+    async def begin() -> asyncio.Task[None]:
+        room.set()
+        return asyncio.ensure_future(follow())
+
+    async def end(cancel: bool) -> None:
+        if cancel:
+            following.cancel()
+        await asyncio.wait([following])
+
+    following = run(begin())
     try:
-        while following_one := run(following()):
-            yield from following_one
+        while (result := ready.get()) is not None:
+            yield result
+            if not room.is_set() and ready.qsize() <= AHEAD // 2:
+                _own_loop().call_soon_threadsafe(room.set)
+        run(end(cancel=False))
+        following.result()
     finally:
-        run(results.aclose())
+        run(end(cancel=True))
+
+
+AHEAD = 16
+"""How many results may wait to be taken."""
 
 
 @cache

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from .elicitation import SAMPLES
-from .judge import LiteLLMJudge, count_tokens
+from .judge import LiteLLMJudge
+from .prices import count_tokens
 from .prompts import common_prefix
 from .rating import GEval, in_prefix_order
 from .samples import Sample

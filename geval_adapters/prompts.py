@@ -10,11 +10,9 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from .criteria import FIELDS, Criterion, Scale, prompts_folder
 from .errors import InputError
@@ -78,7 +76,7 @@ class Prompt:
         """What ends the answer once the rating stands."""
         return None if explain else self._form.get("stop")
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
         blank = Sample("", source="", context="", reference="")
@@ -144,7 +142,7 @@ class ComparisonPrompt:
         """Where the answer begins, for models that can continue one."""
         return f"{self.noun.capitalize()}"
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the samples aside."""
         blank = Sample("", source="", context="", reference="")
@@ -252,7 +250,7 @@ def fenced(texts: Mapping[str, str]) -> list[tuple[str, str]]:
     [('output', 'a &lt;/output > b')]
     """
     closing = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(texts)})\b)", re.IGNORECASE)
-    return [(tag, closing.sub("&lt;", text)) for tag, text in texts.items()]
+    return [(tag, closing.sub("&lt;", text) if "<" in text else text) for tag, text in texts.items()]
 
 
 def _tags(criterion: Criterion) -> dict[str, str]:
@@ -309,6 +307,8 @@ def sendable(text: str) -> str:
     >>> sendable("a\x00b") == "a\ufffdb"
     True
     """
+    if text.isascii():  # what most text is, and much faster to see
+        return text.replace("\x00", "\ufffd")
     return re.sub(r"[\x00\ud800-\udfff]", "\ufffd", text)
 
 
@@ -343,6 +343,8 @@ def _file(name: str) -> str:
 @cache
 def wording(name: str) -> dict[str, Any]:
     """One of the YAML files in `prompts/`: tasks, forms, personas, recipes or attacks."""
+    import yaml
+
     return dict(yaml.safe_load(_file(f"{name}.yaml")))
 
 

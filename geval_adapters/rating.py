@@ -11,7 +11,6 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -375,6 +374,8 @@ def expected(parts: Mapping[str, str], elicitation: Elicitation) -> dict[str, se
 
 @cache
 def _version() -> str:
+    from importlib.metadata import version
+
     return version("geval-adapters")
 
 

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from .criteria import Criterion, Scale, ScaleLike
@@ -244,9 +244,9 @@ def _visible(reply: str, shown: Iterable[str]) -> str:
     text = reply.translate(_FULL_WIDTH)
     text = _blank(text, (match.span() for match in _THINKING.finditer(text)), " ")
     for other in shown:
-        other = other.strip().translate(_FULL_WIDTH)
-        if len(other.split()) > 2:
-            text = _blank(text, (match.span() for match in re.finditer(re.escape(other), text)), "~")
+        other = other.strip()
+        if len(other) <= len(text) and len(other.split()) > 2:
+            text = text.replace(other.translate(_FULL_WIDTH), "~" * len(other))
     return text
 
 
@@ -420,15 +420,19 @@ def _worth(match: re.Match[str]) -> _Found:
 class _Token:
     text: str
     probability: float
-    alternatives: Sequence[tuple[str, float]]
+    top: Sequence[Mapping[str, Any]]
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> _Token:
-        text, probability = _piece(entry)
-        others = [_piece(other) for other in entry.get("top_logprobs") or ()]
-        if text not in [other for other, _ in others]:  # a sampled token need not be among the top ones
-            others.append((text, probability))
-        return cls(text, probability, others)
+        top = entry.get("top_logprobs")
+        return cls(*_piece(entry), top if isinstance(top, list) else [])
+
+    @property
+    def alternatives(self) -> list[tuple[str, float]]:
+        """What could have stood here; a sampled token need not be among the top ones."""
+        others = [_piece(other) for other in self.top if isinstance(other, Mapping)]
+        own = [] if self.text in [text for text, _ in others] else [(self.text, self.probability)]
+        return others + own
 
 
 def _piece(entry: Mapping[str, Any]) -> tuple[str, float]:
@@ -454,8 +458,9 @@ def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tu
     for position in range(index, len(tokens)):
         token, listed = tokens[position], 0.0
         own = spelled + token.text.removeprefix("" if spelled else before)
-        pieces = {_bare(text) for text, _ in token.alternatives}
-        for text, probability in token.alternatives:
+        alternatives = token.alternatives
+        pieces = {_bare(text) for text, _ in alternatives}
+        for text, probability in alternatives:
             listed += probability
             if text == token.text:
                 continue
@@ -485,10 +490,12 @@ class _Spelling(NamedTuple):
         return self._replace(closed=True, longer={})
 
 
+@lru_cache(4096)
 def _bare(text: str) -> str:
     return text.translate(_FULL_WIDTH).lstrip(" \t\n\"'`*_:([{").lower()
 
 
+@lru_cache(4096)
 def _spelling(text: str, scale: Scale) -> _Spelling:
     """What a text denotes that begins where a value begins."""
     text = _bare(text)
@@ -504,6 +511,7 @@ def _spelling(text: str, scale: Scale) -> _Spelling:
     return _Spelling(None, not longer, longer)
 
 
+@cache
 def _forms(scale: Scale) -> dict[str, float]:
     """Every way to spell a score of the scale, lower case."""
     if scale.worded:

@@ -10,7 +10,6 @@ from contextlib import ExitStack, aclosing, contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from . import report
 from .comparison import Comparer, Ranked, RankedDocument, Verdict, by_document, ranked
@@ -136,6 +135,7 @@ class ScoreRun:
                         spent = sum((each.usage for each in self.summaries.values()), Usage())
                         tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
                         self._breaker.count(rating.error)
+                self.summaries[name].usage += geval.steps_usage
 
     async def _resume(self, log: RunLog) -> None:
         expected = {geval.criterion.name: await geval.aexpected() for geval in self.gevals}
@@ -295,6 +295,8 @@ class RankRun:
 @contextmanager
 def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on a terminal's standard error; nothing where that is piped."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("rating"),
         BarColumn(),

@@ -17,7 +17,9 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from geval_adapters import InputError, JudgeError, Usage
-from geval_adapters.judge import TOP_LOGPROBS, Answer, Reply, cost_of, facts, redact
+from geval_adapters.judge import TOP_LOGPROBS, Answer, Reply
+from geval_adapters.prices import cost_of, facts
+from geval_adapters.routes import redact
 
 log = logging.getLogger("langchain_geval")
 

@@ -1,0 +1,51 @@
+"""What LiteLLM's bundled table says of models: what they cost and what they can."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .routes import import_litellm
+
+
+@cache
+def facts(model: str) -> dict[str, Any]:
+    """What LiteLLM's bundled table says of a model: prices per token, and what it supports; empty where unknown.
+
+    The file is read without importing LiteLLM, which takes seconds.
+    """
+    table = _table()
+    return dict(table.get(model) or table.get(model.partition("/")[2]) or {})
+
+
+def cost_of(model: str, prompt: int, cached: int, completion: int, written: int = 0) -> float | None:
+    """Dollars for so many tokens, those read from and written to a cache among the prompt's; None if not known.
+
+    >>> cost_of("openai/gpt-4o-mini", 1_000_000, 0, 0)
+    0.15
+    """
+    price = facts(model)
+    if "input_cost_per_token" not in price:
+        return None
+    fresh, output = price["input_cost_per_token"], price.get("output_cost_per_token", 0.0)
+    read = price.get("cache_read_input_token_cost", fresh)
+    write = price.get("cache_creation_input_token_cost", fresh)
+    return float((prompt - cached - written) * fresh + cached * read + written * write + completion * output)
+
+
+@cache
+def _table() -> dict[str, dict[str, Any]]:
+    spec = importlib.util.find_spec("litellm")
+    if spec is None or spec.origin is None:
+        return {}
+    path = Path(spec.origin).parent / "model_prices_and_context_window_backup.json"
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+
+def count_tokens(model: str, text: str) -> int:
+    """How many tokens a text has for a model, as LiteLLM counts them; for models it has no tokenizer of, about."""
+    litellm = import_litellm()
+    return int(litellm.token_counter(model=model, text=text))
