@@ -320,7 +320,7 @@ async def source(inquiry: Inquiry, criterion: Criterion) -> Check:
         did="Rated the same outputs with and without their source.",
         statistics=_with_papers(statistics, GAIN, criterion),
         fault="ignores the source" if needed else "sensitive",
-        advice="The ratings hardly change without the source: do not trust this judge with what depends on it."
+        advice="Where ratings hardly change without the source, do not trust the judge with what depends on it."
         if needed
         else "Show the source also where the criterion does not need it (Stureborg et al., Table 6), and never compare"
         " ratings that were given with it and without.",
@@ -474,11 +474,8 @@ async def first_position(inquiry: Inquiry, criterion: Criterion) -> Check:
         Statistic("all pairs", "right, both orders", Figure(accuracy.both_orders, None, None, accuracy.n_both_orders)),
         Statistic("all pairs", "debiasing weight α", Figure(debias(outcomes)[0], None, None, len(read))),
     ]
-    there, back = known[::2], 1 - known[1::2]
-    pairs = [pair for pair in zip(there.tolist(), back.tolist(), strict=True) if not np.isnan(pair).any()]
-    picture = Picture(
-        "points", "P(a candidate wins); on the diagonal: no pull", "shown first", "shown second", {"pairs": pairs}
-    )
+    values = {"verdicts": [outcome.p_first for outcome in outcomes if outcome.p_first is not None]}
+    picture = Picture("histogram", "without a pull: as much left as right", "P(first wins)", "verdicts", values)
     return Check(
         did="Compared candidates of the same document, each pair in both orders.",
         statistics=statistics,

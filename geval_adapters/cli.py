@@ -381,7 +381,7 @@ def audit_judge(
         if as_json:
             typer.echo(json.dumps(result.to_dict(), indent=2))
         else:
-            report.print_sections(report.audit_overview(result), output_console())
+            report.print_sections(report.audit_sections(result), output_console())
 
     if ratings is not None:
         if len(chosen) > 1:

@@ -110,15 +110,15 @@ class Inquiry:
         if self._refused:
             yield f"{self._refused} questions were not asked: the budget of {self.budget} calls is spent."
 
-    def draw(self, calls: int, least: int = LEAST) -> list[Sample]:
+    def draw(self, calls: int) -> list[Sample]:
         """As many samples as the share allows at so many calls each, in an order that lets prompts share beginnings.
 
         Raises:
             Unmeasurable: there are too few samples, or calls, for a figure.
         """
-        if len(self.samples) < least:
-            raise Unmeasurable(f"needs {least} samples, and there are {len(self.samples)}")
-        self.afford(least * calls)
+        if len(self.samples) < LEAST:
+            raise Unmeasurable(f"needs {LEAST} samples, and there are {len(self.samples)}")
+        self.afford(LEAST * calls)
         drawn = self.samples[: self.share // calls]
         self._passed_over = len(self.samples) - len(drawn)
         return sorted(drawn, key=lambda sample: (sample.doc_id or "", sample.id))
@@ -126,7 +126,7 @@ class Inquiry:
     def afford(self, calls: int) -> None:
         """Raise Unmeasurable where the share holds fewer calls."""
         if self.share < calls:
-            raise Unmeasurable(f"needs {calls} calls or more, and its share of the budget is {self.share}")
+            raise Unmeasurable(f"needs {calls} calls, and its share of the budget is {self.share}: raise --budget")
 
     # --- ratings -----------------------------------------------------------------------------------------------------
 

@@ -32,12 +32,13 @@ def scatter(judge: Sequence[float], human: Sequence[float], title: str) -> str:
     return str(svg())
 
 
-def histogram(columns: Mapping[str, Sequence[float]], title: str) -> str:
-    """How often each score is given, by whom."""
+def histogram(columns: Mapping[str, Sequence[float]], title: str, x: str = "score", y: str = "items") -> str:
+    """How often each value is given, by whom."""
     with _figure(4.6, 3.6) as (axes, svg):
         axes.hist(list(columns.values()), bins=20, label=list(columns), color=COLOURS[: len(columns)])
-        axes.set(xlabel="score", ylabel="items", title=title)
-        axes.legend(frameon=False, labelcolor=INK)
+        axes.set(xlabel=x, ylabel=y, title=title)
+        if len(columns) > 1:
+            axes.legend(frameon=False, labelcolor=INK)
     return str(svg())
 
 

@@ -349,32 +349,20 @@ _LEGEND = (
 )
 
 
-def audit_overview(audit: Audit) -> Iterator[Section]:
-    """What an audit found, in short: one row per check, and how to run this judge."""
+def audit_sections(audit: Audit) -> Iterator[Section]:
+    """What an audit found, as tables: each check, then all in short, and how to run this judge."""
+    yield from _checks(audit, draws=False)
     rows = [
         [check.name, check.criterion, check.verdict, _telling(check), str(check.usage.requests), str(check.failed)]
         for check in audit.checks
     ]
-    about = f"{audit.samples} samples of {audit.documents} documents, {audit.usage.requests} calls"
-    budget = f", budget {audit.budget}" if audit.budget is not None else ""
-    notes = [*audit.notes, f"{about}{budget}, cost {cost(audit.usage)}", _LEGEND]
     heads = ("check", "criterion", "verdict", "most telling, or why there is nothing", "calls", "no score")
-    yield Section(f"how biased is {audit.judge}?", heads, rows, notes)
-    for check in audit.checks:
-        if check.verdict not in _TONES:
-            yield Section(f"{check.name}, {check.criterion}: {check.verdict}", notes=[check.advice])
+    yield Section(f"how biased is {audit.judge}?", heads, rows, _about(audit))
     yield from _recipes(audit)
 
 
-def _recipes(audit: Audit) -> Iterator[Section]:
-    for recipe in audit.recipes:
-        rows = [[each.option, each.value, each.reason, "yes" if each.measured else "no"] for each in recipe.choices]
-        title = f"recommended for {recipe.criterion} with {audit.judge}"
-        yield Section(title, ("option", "value", "why", "measured here"), rows, code=recipe.command)
-
-
 def audit_page(audit: Audit) -> Iterator[Section]:
-    """What an audit found, to look at: a card per check, the recipe, and each check with its pictures and figures."""
+    """The same to look at: a card for each check, the recipe, and each check with its pictures."""
     cards = [
         Card(
             f"{check.name}, {check.criterion}",
@@ -386,9 +374,25 @@ def audit_page(audit: Audit) -> Iterator[Section]:
         )
         for check in audit.checks
     ]
-    first = next(audit_overview(audit))
-    yield Section(first.title, notes=first.notes, cards=cards)
+    yield Section(f"how biased is {audit.judge}?", notes=_about(audit), cards=cards)
     yield from _recipes(audit)
+    yield from _checks(audit, draws=True)
+
+
+def _about(audit: Audit) -> list[str]:
+    budget = f", budget {audit.budget}" if audit.budget is not None else ""
+    spent = f"{audit.usage.requests} calls{budget}, cost {cost(audit.usage)}"
+    return [*audit.notes, f"{audit.samples} samples of {audit.documents} documents, {spent}", _LEGEND]
+
+
+def _recipes(audit: Audit) -> Iterator[Section]:
+    for recipe in audit.recipes:
+        rows = [[each.option, each.value, each.reason, "yes" if each.measured else "no"] for each in recipe.choices]
+        title = f"recommended for {recipe.criterion} with {audit.judge}"
+        yield Section(title, ("option", "value", "why", "measured here"), rows, code=recipe.command)
+
+
+def _checks(audit: Audit, draws: bool) -> Iterator[Section]:
     for check in audit.checks:
         names = list(dict.fromkeys(statistic.name for statistic in check.statistics))
         subjects = list(dict.fromkeys(statistic.subject for statistic in check.statistics))
@@ -396,13 +400,13 @@ def audit_page(audit: Audit) -> Iterator[Section]:
         failed = f", {check.failed} of {check.asked} answers without a score" if check.failed else ""
         yield Section(
             f"{check.name}, {check.criterion}",
-            ("", *names),
+            ("", *names) if names else (),
             [[subject, *(cells.get((subject, name), "") for name in names)] for subject in subjects],
             [*check.notes, f"{check.usage.requests} calls{failed}"],
-            [*_pictures(check)],
+            [*_pictures(check)] if draws else (),
             check.verdict,
             _TONES.get(check.verdict, "bad"),
-            " ".join(part for part in (check.reason, check.did, check.advice) if part),
+            " ".join(part for part in (check.reason, check.did, "" if check.verdict == "ok" else check.advice) if part),
             anchor=_anchor(check),
         )
 
@@ -418,11 +422,10 @@ def _cell(statistic: Statistic, with_paper: bool = True) -> str:
     found = statistic.figure
     if found.value is None:
         return "-"
+    value = f"{found.value:.0f}" if found.value.is_integer() and found.value > 1 else f"{found.value:.2f}"
     interval = f" [{found.low:.2f}, {found.high:.2f}]" if found.low is not None and found.high is not None else ""
     mark = {"beyond": " ▲", "unclear": " ?"}.get(statistic.verdict, "")
-    return f"{found.value:.2f}{interval}{mark}" + (
-        f" (paper: {statistic.paper})" if statistic.paper and with_paper else ""
-    )
+    return f"{value}{interval}{mark}" + (f" (paper: {statistic.paper})" if statistic.paper and with_paper else "")
 
 
 def _gauge(check: Check) -> str:
@@ -448,7 +451,7 @@ def _pictures(check: Check) -> Iterator[str]:
         if not picture.series:
             continue
         if picture.kind == "histogram":
-            yield plots.histogram(picture.series, picture.title)
+            yield plots.histogram(picture.series, picture.title, picture.x, picture.y)
         elif picture.kind == "matrix":
             yield plots.matrix(picture.series, picture.title)
         else:
@@ -463,7 +466,9 @@ def _anchor(check: Check) -> str:
 def print_sections(sections: Iterable[Section], console: Console) -> None:
     """Sections as terminal tables."""
     for section in sections:
-        console.print(Text(section.title, style="bold"))
+        console.print(Text(f"{section.title}  {section.badge}".rstrip(), style="bold"))
+        if section.lead:
+            console.print(Text(plain(section.lead, 1000)), soft_wrap=True)
         if section.code:
             console.print(Text(section.code), soft_wrap=True)
         if section.rows:
