@@ -75,7 +75,8 @@ async def audit(
         found.append(
             replace(made, notes=(*made.notes, *cut), usage=tally.usage, asked=tally.asked, failed=tally.failed)
         )
-    recipes = tuple(_recipe(found, criterion, spec, judge, source) for spec, criterion in criteria.items())
+    weighs = bool(inquiry.weighs)
+    recipes = tuple(_recipe(found, criterion, spec, judge, weighs, source) for spec, criterion in criteria.items())
     documents = len({sample.doc_id or sample.id for sample in samples})
     return Audit(judge.name, source, len(samples), documents, budget, tuple(found), recipes)
 
@@ -126,7 +127,9 @@ async def _made(name: str, criterion: Criterion, doing: Awaitable[Check]) -> Che
     return replace(check, name=name, criterion=check.criterion or criterion.name, reason=reason)
 
 
-def _recipe(checks: Sequence[Check], criterion: Criterion, spec: str, judge: Judge, source: str) -> Recipe:
+def _recipe(
+    checks: Sequence[Check], criterion: Criterion, spec: str, judge: Judge, weighs: bool, source: str
+) -> Recipe:
     """Stureborg et al.'s recipe (Table 6), changed where this judge's figures on these data leave no doubt."""
     own = {check.name: check for check in checks if check.criterion == criterion.name}
 
@@ -146,33 +149,48 @@ def _recipe(checks: Sequence[Check], criterion: Criterion, spec: str, judge: Jud
     choices = []
     plain_scales = ("1-5", "1-10", "1-100")
     best = winner("granularity", [f"{name}, {way}" for name in plain_scales for way in ("single", "averaged")])
-    measured = any(gain.low is not None for gain in figures("granularity", GAIN).values())
-    scale = best.rpartition(", ")[0] if best else PREFERRED
-    doubt = "no other scale clearly agrees better with people" if measured else "not measured"
-    choices.append(Choice("scale", scale, because(best or "", "granularity", f"Table 6; {doubt} here"), measured))
+
+    def measured(check: str) -> bool:
+        return any(gain.low is not None for gain in figures(check, GAIN).values())
+
+    if criterion.scale.words and not criterion.scale.worded:
+        best, scale, why = None, str(criterion.scale), "the criterion's definition names the steps of this scale"
+    else:
+        scale = best.rpartition(", ")[0] if best else PREFERRED
+        doubt = "no other scale clearly agrees better with people" if measured("granularity") else "not measured"
+        why = because(best or "", "granularity", f"Table 6; {doubt} here")
+    choices.append(Choice("scale", scale, why, measured("granularity")))
 
     analysis = winner("temperature", [f"analysis first, temperature {each:g}" for each in TEMPERATURES])
     steady = figures("inconsistency", "α").get("samples")
     wavers = steady is not None and steady.value is not None and steady.value < STABLE[0]
     averaged = bool(analysis and not analysis.endswith(" 0")) or bool(best and best.endswith("averaged")) or wavers
     form = "analyze_rate" if analysis else "rate_explain"
-    weighed = bool(figures("temperature", GAIN))
-    choices.append(
-        Choice("form", form, because(analysis or "", "temperature", "no chain of thought (Table 6)"), weighed)
-    )
-    heat = analysis.rpartition(" ")[2] if analysis else "1" if averaged else "0"
+    why = because(analysis or "", "temperature", "no chain of thought (Table 6)")
+    choices.append(Choice("form", form, why, measured("temperature")))
     if wavers and steady:
         why = f"α between samples is {steady.value:.2f}"
     else:
         why = "averages agree better" if averaged else "one reply at temperature 0 (Table 6)"
-    choices.append(Choice("replies", f"{20 if averaged else 1} at temperature {heat}", why, steady is not None))
+    if not averaged:
+        n, heat, readout = 1, "0", "samples"
+    elif weighs and not analysis:
+        n, heat, readout = 1, "0", "logprobs"
+    else:
+        n, heat, readout = 20, analysis.rpartition(" ")[2] if analysis else "1", "samples"
+    choices.append(Choice("replies", f"{n} at temperature {heat}, read by {readout}", why, steady is not None))
 
-    gained = winner("steps", ("written by the judge", "stored"))
-    plan = {"written by the judge": "auto", "stored": "stored", None: "stored" if criterion.steps else "none"}[gained]
-    tried = bool(figures("steps", GAIN))
-    choices.append(Choice("steps", plan, because(gained or "", "steps", "evaluation steps where there are any"), tried))
+    own_scale = scale == str(criterion.scale)
+    gained = winner("steps", ("written by the judge", "stored") if own_scale else ("written by the judge",))
+    usual = "stored" if criterion.steps and own_scale else "none"  # stored steps name the criterion's own scale
+    plan = {"written by the judge": "auto", "stored": "stored"}.get(gained or "", usual)
+    why = because(
+        gained or "", "steps", "no clear gain in agreement" if measured("steps") else "as the criterion has it"
+    )
+    choices.append(Choice("steps", plan, why, measured("steps")))
     command = [
-        *("geval", "score", source, "--criterion", spec, "--model", judge.name, "--scale", scale, "--form", form),
-        *("--steps", plan, "--n", "20" if averaged else "1", "--temperature", heat, "--readout", "samples"),
+        *("geval", "score", source, "--criterion", spec, "--model", judge.name),
+        *(() if own_scale else ("--scale", scale)),
+        *("--form", form, "--steps", plan, "--n", str(n), "--temperature", heat, "--readout", readout),
     ]
     return Recipe(criterion.name, tuple(choices), shlex.join(command))

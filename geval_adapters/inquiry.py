@@ -61,6 +61,7 @@ class Inquiry:
         samples: in the order in which they are drawn: a document's first candidate, the next document's, and so on.
         share: calls that the check under way may plan with.
         check: its name, which stands with the answers.
+        weighs: whether the judge gives log-probabilities; None until it was asked.
     """
 
     def __init__(
@@ -90,7 +91,7 @@ class Inquiry:
         self._answers: dict[str, Row] = {}
         self._under_way = 0
         self._begun: list[str] = []
-        self._readout = ""
+        self.weighs: bool | None = None
         if log:
             log.resume(self._take)
 
@@ -132,10 +133,10 @@ class Inquiry:
 
     async def readout(self, criterion: Criterion) -> str:
         """How a single rating is read: `auto` from a judge with log-probabilities, else `samples`; one call tells."""
-        if not self._readout:
+        if self.weighs is None:
             probe = await self._rate(self._geval(criterion, readout="auto"), self.samples[0], calls=2)
-            self._readout = "auto" if probe and probe["method"] == "logprobs" else "samples"
-        return self._readout
+            self.weighs = bool(probe and probe["method"] == "logprobs")
+        return "auto" if self.weighs else "samples"
 
     async def base(self, criterion: Criterion) -> list[Item]:
         """Plain ratings of as many samples as the share allows."""
@@ -198,9 +199,8 @@ class Inquiry:
                     each.name: read_text(text, each.scale, "score_only", each, shown=shown).score
                     for each in prompt.criteria
                 }
-                score = None if None in scores.values() else 0.0
-                error = reply.error or ("not every criterion has a rating in the reply" if score is None else None)
-                return {"id": sample.id, "scores": scores, "score": score, "error": error, "usage": vars(answer.usage)}
+                unread = "not every criterion has a rating in the reply" if None in scores.values() else None
+                return {"id": sample.id, "scores": scores, "error": reply.error or unread, "usage": vars(answer.usage)}
 
             return self._once(f"several|prompt:{prompt.hash}", [sample], 1, ask)
 
@@ -223,8 +223,8 @@ class Inquiry:
             try:
                 steps = await geval.awrite_steps()
             except JudgeError as error:
-                return {"steps": [], "score": None, "error": str(error), "usage": vars(geval.steps_usage)}
-            return {"steps": steps, "score": 0.0, "error": None, "usage": vars(geval.steps_usage)}
+                return {"steps": [], "error": str(error), "usage": vars(geval.steps_usage)}
+            return {"steps": steps, "error": None, "usage": vars(geval.steps_usage)}
 
         row = await self._once(f"steps|criterion:{criterion.name}@{criterion.hash}", [], 1, ask)
         if not row or not row["steps"]:
@@ -243,7 +243,7 @@ class Inquiry:
         self.afford(2 * LEAST)
         pairs = [pair for turn in zip_longest(*scheduled) for pair in turn if pair][: self.share // 2]
         ordered = [order for first, second in pairs for order in ((first, second), (second, first))]
-        comparer = Comparer(criterion, self.judge, n=1)
+        comparer = Comparer(criterion, self.judge, n=1, readout=await self.readout(criterion))
         configuration = f"compare|criterion:{criterion.name}@{criterion.hash}|prompt:{comparer.prompt.hash}"
 
         def job(pair: tuple[Sample, Sample]) -> Coroutine[Any, Any, Row | None]:
@@ -333,7 +333,7 @@ class Inquiry:
         tally = self.tallies.setdefault(row["check"], Tally())
         tally.usage += usage
         tally.asked += 1
-        tally.failed += row["score"] is None
+        tally.failed += row["error"] is not None
         self.calls += usage.requests
         self._answers[row["asked"]] = row
 

@@ -118,6 +118,7 @@ def matrix(rows: Mapping[str, Sequence[float | None]], title: str) -> str:
 
 @contextmanager
 def _figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
+    from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure
 
@@ -138,4 +139,5 @@ def _figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
         text = re.sub(r"(?s)<metadata>.*?</metadata>", "", out.getvalue())
         return text[text.index("<svg") :]
 
-    yield axes, svg
+    with rc_context({"text.parse_math": False}):  # a name with a $ in it is a name
+        yield axes, svg

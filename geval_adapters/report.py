@@ -401,7 +401,7 @@ def _checks(audit: Audit, draws: bool) -> Iterator[Section]:
         yield Section(
             f"{check.name}, {check.criterion}",
             ("", *names) if names else (),
-            [[subject, *(cells.get((subject, name), "") for name in names)] for subject in subjects],
+            [[plain(subject), *(cells.get((subject, name), "") for name in names)] for subject in subjects],
             [*check.notes, f"{check.usage.requests} calls{failed}"],
             [*_pictures(check)] if draws else (),
             check.verdict,
@@ -415,7 +415,7 @@ def _telling(check: Check, with_paper: bool = True) -> str:
     statistic = check.telling
     if check.reason or statistic is None:
         return check.reason
-    return f"{statistic.name}, {statistic.subject}: {_cell(statistic, with_paper)}"
+    return f"{statistic.name}, {plain(statistic.subject, 40)}: {_cell(statistic, with_paper)}"
 
 
 def _cell(statistic: Statistic, with_paper: bool = True) -> str:
@@ -444,19 +444,20 @@ def _pictures(check: Check) -> Iterator[str]:
     counted = {each.name: each.tolerated for each in check.statistics if each.tolerated}
     for name, band in counted.items():
         own = [(each.subject, each.figure) for each in check.statistics if each.name == name]
-        rows = [(subject, each.value, each.low, each.high) for subject, each in own if each.value is not None]
+        rows = [
+            (plain(subject, 40), each.value, each.low, each.high) for subject, each in own if each.value is not None
+        ]
         if len(rows) > 1:  # a single one is on the card
             yield plots.intervals(rows, f"{name}; shaded: tolerated", band)
     for picture in check.pictures:
-        if not picture.series:
+        series = {plain(name, 40): values for name, values in picture.series.items()}
+        if not series:
             continue
-        if picture.kind == "histogram":
-            yield plots.histogram(picture.series, picture.title, picture.x, picture.y)
-        elif picture.kind == "matrix":
-            yield plots.matrix(picture.series, picture.title)
+        if picture.kind == "matrix":
+            yield plots.matrix(series, picture.title)
         else:
-            draw = plots.lines if picture.kind == "lines" else plots.points
-            yield draw(picture.series, picture.title, picture.x, picture.y)
+            draw = getattr(plots, picture.kind)
+            yield draw(series, picture.title, picture.x, picture.y)
 
 
 def _anchor(check: Check) -> str:

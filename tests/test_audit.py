@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -207,16 +208,26 @@ def test_an_audit_resumes_where_it_was_killed(geval, server: Server, tmp_path: P
     server.handler = scripted
     command = (
         *("audit", write_samples(tmp_path / "in.jsonl"), "-c", "summeval/coherence", "-c", "summeval/fluency"),
-        *("-m", "openai/judge", "--checks", ",".join(ASKING), "--budget", "300", "--output", "log.jsonl", "--json"),
+        *(
+            "-m",
+            "openai/judge",
+            "--checks",
+            "length,position,anchoring,attack,inconsistency",
+            "--budget",
+            "160",
+            "--output",
+            "log.jsonl",
+            "--json",
+        ),
     )
     code, out, _ = geval(*command)
     assert code == 0
     whole, asked = json.loads(out), len(server.requests)
-    assert whole["usage"]["requests"] == asked <= 300
+    assert whole["usage"]["requests"] == asked <= 160
     log = tmp_path / "log.jsonl"
     lines = log.read_text().splitlines(keepends=True)
-    log.write_text("".join(lines[:100]) + lines[100][:40])  # killed while writing
-    known = sum(json.loads(line)["usage"]["requests"] for line in lines[:100])
+    log.write_text("".join(lines[:60]) + lines[60][:40])  # killed while writing
+    known = sum(json.loads(line)["usage"]["requests"] for line in lines[:60])
     server.requests.clear()
     code, out, _ = geval(*command)
     assert code == 0
@@ -272,14 +283,10 @@ def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_p
     assert found["length"]["statistics"][0]["figure"]["n"] == 20
 
 
-@pytest.mark.parametrize(
-    ("name", "form", "criterion"),
-    [("nat_rate_explain", "rate_explain", "naturalness"), ("eng_llm_eval_no_cot", "free_text", "engagingness")],
-)
-def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path, name: str, form: str, criterion: str):
-    chosen = criteria()[f"topical_chat/{criterion}"]
-    path = data / "responses" / f"topical_chat_gpt3.5_{name}.json.gz"
-    judged = metaeval.read_judged(path, chosen, form)
+def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path):
+    chosen = criteria()["topical_chat/naturalness"]
+    path = data / "responses" / "topical_chat_gpt3.5_nat_rate_explain.json.gz"
+    judged = metaeval.read_judged(path, chosen, "rate_explain")
     found = asyncio.run(audit_ratings(judged, chosen, ["inconsistency"]))
     table = [[item.replies[k] for item in judged.items.values()] for k in range(20)]
     expected = krippendorff_alpha(table, "interval")
@@ -294,10 +301,11 @@ def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path, name:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     samples = synthetic.samples(6, 4)
-    samples[0] = Sample("<script>alert(1)</script>", source="x", id="<b>0</b>", doc_id="0", system_id="<i>evil</i>",
-                        human=samples[0].human)  # fmt: skip
-    checks = ["self-preference", "source", "position", "anchoring", "granularity"]
-    found = asyncio.run(audit("x.jsonl", samples, BOTH, synthetic.AlwaysFirst(), checks=checks, budget=300))
+    evil = {"system 0": "<i>evil</i> $\\frac$", "system 1": "\ud800\x1b[31m"}
+    samples = [replace(each, system_id=evil.get(str(each.system_id), each.system_id)) for each in samples]
+    samples[0] = replace(samples[0], output="<script>alert(1)</script>")
+    checks = ["self-preference", "position", "anchoring"]
+    found = asyncio.run(audit("x.jsonl", samples, BOTH, synthetic.AlwaysFirst(), checks=checks, budget=200))
     path = tmp_path_factory.mktemp("page") / "audit.html"
     path.write_text(report.page("Audit", report.audit_page(found)), encoding="utf-8")
     return path
@@ -306,8 +314,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_page_asks_for_nothing_from_outside_and_shows_untrusted_text_as_text(page: Path):
     text = page.read_text(encoding="utf-8")
     assert not re.findall(r"""(?:src|href)=["'](?!#|data:)|url\((?!#|"#)|@import|<script|<i>evil""", text)
-    assert text.count('class="card"') == 9
-    assert text.count("<svg") > 10
+    assert text.count('class="card"') == 5
+    assert text.count("<svg") > 8
     for name in re.findall(r'class="card" href="#([^"]+)"', text):
         assert f'id="{name}"' in text
 
