@@ -22,8 +22,9 @@ SLOTS = 1
 what happens to run beside it (by up to .02 on a scale of 1-5), and two cores would be no faster for it."""
 CONTEXT = 8192
 """Tokens that one request may take."""
-ANSWER = 512
-"""Tokens that one answer may take at the most: a small model that has lost its thread would fill the context."""
+ANSWERS = {SMOLLM2: 64}
+"""Tokens that an answer may take where a request sets no limit. The default model does not think before it answers;
+what has lost its thread would go on until the context is full."""
 PERPLEXITY_TOKENS = 128
 """How many tokens of a text its perplexity is taken from."""
 
@@ -116,7 +117,7 @@ def _server(name: str) -> tuple[Endpoint, Any]:
     parameters.model.path = str(_weights(name))
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * CONTEXT
-    parameters.n_predict = ANSWER
+    parameters.n_predict = ANSWERS.get(name, CONTEXT // 2)
     parameters.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)  # as many as physical cores, mostly
     parameters.cache_ram_mib = 512
     # The same text must get the same score, whatever runs beside it and whatever part of it is cached: these three
