@@ -155,10 +155,9 @@ def _paper(row: str, criterion: Criterion) -> str:
     return f"{_STUREBORG[row][place]:.3f} ({model}, {(*_DIMENSIONS, 'mean')[place]})"
 
 
-def _with_papers(statistics: Sequence[Statistic], name: str, criterion: Criterion) -> tuple[Statistic, ...]:
-    return tuple(
-        replace(each, paper=_paper(each.subject, criterion)) if each.name == name else each for each in statistics
-    )
+def _beside(statistics: Sequence[Statistic], name: str, paper: Callable[[str], str]) -> list[Statistic]:
+    """The statistics, those of a name with what a paper found about their subject."""
+    return [replace(each, paper=paper(each.subject)) if each.name == name else each for each in statistics]
 
 
 # --- the checks ------------------------------------------------------------------------------------------------------
@@ -318,7 +317,7 @@ async def source(inquiry: Inquiry, criterion: Criterion) -> Check:
     statistics = _settings("with source", settings, criterion.scale, (-1.0, 0.9) if needed else STABLE)
     return Check(
         did="Rated the same outputs with and without their source.",
-        statistics=_with_papers(statistics, GAIN, criterion),
+        statistics=_beside(statistics, GAIN, lambda subject: _paper(subject, criterion)),
         fault="ignores the source" if needed else "sensitive",
         advice="Where ratings hardly change without the source, do not trust the judge with what depends on it."
         if needed
@@ -337,13 +336,10 @@ async def steps(inquiry: Inquiry, criterion: Criterion) -> Check:
     settings = {"no steps": await inquiry.plain(samples, criterion)}
     for name, plan in plans.items():
         settings[name] = await inquiry.plain(samples, criterion, steps=plan)
-    paper = _AUTO_COT.get(criterion.short_name, "")
+    statistics = _settings("no steps", settings, criterion.scale)
     return Check(
         did="Rated the same outputs with and without evaluation steps.",
-        statistics=[
-            replace(each, paper=paper) if each.name == GAIN else each
-            for each in _settings("no steps", settings, criterion.scale)
-        ],
+        statistics=_beside(statistics, GAIN, lambda subject: _AUTO_COT.get(criterion.short_name, "")),
         fault="sensitive",
         advice="Fix the steps for good (the signature names them), and use them only where they gain agreement.",
     )
@@ -368,6 +364,10 @@ async def persona(inquiry: Inquiry, criterion: Criterion) -> Check:
     return Check(
         did="Rated the same outputs with a persona in front of the prompt.",
         statistics=_settings("no persona", settings, criterion.scale),
+        notes=[
+            "ChatGPT on coherence: r falls from .450 to .308 and .325 where it answers with the score only, and goes"
+            " from .557 to .526 and .596 where it explains (Chiang & Lee, Appendix D)."
+        ],
         fault="sensitive",
         advice="Keep to one wording, average over several, or ask for explanations, which makes a judge steadier"
         " (Chiang & Lee, §3.4.2).",
@@ -402,7 +402,7 @@ async def anchoring(inquiry: Inquiry, criterion: Criterion) -> Check:
         Statistic("people", "r between criteria", _over(_between, documents, *people)),
     ]
     statistics += [
-        Statistic(each.label, "α of the two ways", _over(_alpha, documents, one, other), None)
+        Statistic(each.label, "α of the two ways", _over(_alpha, documents, one, other))
         for each, one, other in zip(criteria, single, multi, strict=True)
     ]
     turns = np.array([inquiry.turn(sample, half) for sample in samples])
@@ -411,9 +411,9 @@ async def anchoring(inquiry: Inquiry, criterion: Criterion) -> Check:
             np.concatenate([np.where((turns + nth) % half == k, _centred(side[k]), np.nan) for k in range(half)])
             for side in (multi, people)
         ]
-        estimate = _over(bias.pearson, documents * half, *columns)
+        figure = _over(bias.pearson, documents * half, *columns)
         paper = f"τ {_ANCHORED[nth]} (GPT-3.5, coherence)" if nth < len(_ANCHORED) else ""
-        statistics.append(Statistic(f"rated as number {nth + 1}", "r with people", estimate, None, paper))
+        statistics.append(Statistic(f"rated as number {nth + 1}", "r with people", figure, None, paper))
     labels = [each.label for each in criteria]
     pictures = [
         Picture("matrix", f"r between criteria: {name}", "", "", dict(zip(labels, _matrix(columns), strict=True)))
@@ -509,7 +509,7 @@ async def inconsistency(inquiry: Inquiry, criterion: Criterion) -> Check:
         _INCONSISTENT,
         did=f"Took {SAMPLES} samples at temperature 1, and single ratings under prompts and scales that mean the"
         " same (scales binned to five levels).",
-        statistics=_with_papers(statistics, "α", criterion),
+        statistics=_beside(statistics, "α", lambda subject: _paper(subject, criterion)),
     )
 
 
