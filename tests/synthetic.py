@@ -64,7 +64,7 @@ class Unbiased:
         self.rng = random.Random(self.name)
         self.asked = 0
 
-    async def ask(self, messages, *, n=1, temperature=None, logprobs=False, **_) -> Answer:  # type: ignore[no-untyped-def]
+    async def ask(self, messages: list[dict[str, str]], *, n: int = 1, **_: object) -> Answer:
         self.asked += n
         prompt = messages[0]["content"]
         return Answer([Reply(self.reply(prompt)) for _ in range(n)], Usage(requests=n, cost=0.0))

@@ -251,6 +251,14 @@ def test_the_recipe_runs_as_it_is_printed(geval, server: Server, tmp_path: Path)
     assert json.loads(out)["criteria"][0]["n"] == 20
 
 
+def test_the_recipe_follows_what_was_measured():
+    steady, wavering = (run(judge(), ["inconsistency"]).recipes[0] for judge in (synthetic.Unbiased, synthetic.Random))
+    assert "--scale 1-10 --form rate_explain --steps none --n 1 --temperature 0 --readout samples" in steady.command
+    assert "--n 20 --temperature 1 --readout samples" in wavering.command
+    replies = next(choice for choice in wavering.choices if choice.option == "replies")
+    assert replies.measured and "α between samples" in replies.reason
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
