@@ -21,7 +21,7 @@ from .estimate import Estimate, estimate
 from .judge import LiteLLMJudge
 from .rating import STEPS, GEval
 from .readout import FORMS
-from .run import Breaker, Input, RankRun, ScoreRun, errors, output_console, progress, say
+from .run import Breaker, Input, RankRun, ScoreRun, errors, output_console, progress, say, say_faults
 from .runlog import RunLog
 from .samples import Sample
 
@@ -130,8 +130,8 @@ def score(
         return
     _warn_of_embedded(judge)
     with RunLog(output, resume) if output else nullcontext() as log:
-        run = ScoreRun(gevals, data, log, max_failures, as_json)
-        ended = _until_the_end(run.rate(), judge, run.show)
+        run = ScoreRun(judge, gevals, data, log, max_failures, as_json)
+        ended = _until_the_end(run.rate(), run.show)
     raise typer.Exit(ended or any(each.failed for each in run.summaries.values()))
 
 
@@ -143,7 +143,7 @@ def _show_estimates(estimates: list[Estimate], as_json: bool) -> None:
     console.print(report.estimates_table(estimates, console))
 
 
-def _until_the_end(job: Coroutine[Any, Any, None], judge: LiteLLMJudge, show: Callable[[], None]) -> int:
+def _until_the_end(job: Coroutine[Any, Any, None], show: Callable[[], None]) -> int:
     """Run a job and show what it came to, however it ends; the exit code, 0 where it ran to its end."""
     code = 0
     try:
@@ -154,12 +154,10 @@ def _until_the_end(job: Coroutine[Any, Any, None], judge: LiteLLMJudge, show: Ca
     except StopError as error:
         say(f"stopped: {error}; what was done is kept")
         code = 1
-    except GEvalError as error:
+    except GEvalError:
         show()
-        raise error
+        raise
     show()
-    if judge.faults:
-        say("survived: " + ", ".join(f"{count} x {fault}" for fault, count in judge.faults.most_common()))
     return code
 
 
@@ -293,8 +291,8 @@ def rank(
 ) -> None:
     """Rank candidates by comparing them pairwise.
 
-    With --output each verdict is on disk as soon as it is there (OUTPUT.verdicts), and the same command goes on from
-    there. Exit code: 0 all comparisons were read, 1 some were not, 2 bad usage or input, 130 interrupted.
+    With --output each verdict is on disk as soon as it is there, in NAME.verdicts.jsonl beside it, and the same command
+    goes on from there. Exit code: 0 all comparisons were read, 1 some were not, 2 bad usage or input, 130 interrupted.
     """
     from . import comparison, ranking
 
@@ -329,8 +327,9 @@ def rank(
                 _write(output, "".join(json.dumps(row) + "\n" for row in run.rows()))
             if run.documents:
                 show(run.result(method))
+            say_faults(judge)
 
-        ended = _until_the_end(run.rank(select=select, budget=budget, method=method, seed=seed), judge, show_ranked)
+        ended = _until_the_end(run.rank(select=select, budget=budget, method=method, seed=seed), show_ranked)
     raise typer.Exit(ended or any(each.p_first is None for each in run.verdicts()))
 
 

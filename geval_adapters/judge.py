@@ -277,7 +277,8 @@ class LiteLLMJudge:
             share = min(left, self._most_n)
             alone = not replies and (share > 1 or self.caches_what_is_marked)  # the others profit from what it shows
             sizes = [share] if alone else [share] * (left // share)
-            for answer in await asyncio.gather(*(self._ask_once(body, size) for size in sizes)):
+            asked = [self._ask_once(body, size) for size in sizes]
+            for answer in [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked):
                 replies += answer.replies
                 usage += answer.usage
                 if answer.model:
@@ -339,7 +340,7 @@ class LiteLLMJudge:
             self.budget.reserve(cost)
             try:
                 try:
-                    response = await asyncio.wait_for(route.send(sent, self.timeout), self.timeout + 1)
+                    response = await route.send(sent, self.timeout)
                 except (TimeoutError, asyncio.TimeoutError):
                     raise Fault(408, f"no answer within {self.timeout:g} s", kind="no answer in time") from None
                 _check_shape(response)

@@ -103,12 +103,15 @@ class Prompt:
             names = ("Document", "Fact", "Summary", "Response", "Reference")
             values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
             return [{"role": "user", "content": render(self.template, values)}]
-        shown = fenced(self.shown(sample))
-        told = criterion_words(self.criterion)
-        form = render(self._form["text"], told)
-        persona = wording("personas")[self.persona] if self.persona else ""
-        values = told | {"persona": persona, "steps": self.steps, "shown": shown, "form": form}
+        values = self._told | {"shown": fenced(self.shown(sample))}
         return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
+
+    @cached_property
+    def _told(self) -> dict[str, Any]:
+        """What the judge is told whatever the sample."""
+        told = criterion_words(self.criterion)
+        persona = wording("personas")[self.persona] if self.persona else ""
+        return told | {"persona": persona, "steps": self.steps, "form": render(self._form["text"], told)}
 
 
 @dataclass(frozen=True)
@@ -332,6 +335,7 @@ def _compiled(template: str) -> Any:
     from jinja2.sandbox import SandboxedEnvironment
 
     environment = SandboxedEnvironment(undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.globals.clear()  # nobody needs them, and each rendering would copy them
     return environment.from_string(template)
 
 

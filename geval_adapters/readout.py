@@ -430,17 +430,20 @@ class _Token:
     @property
     def alternatives(self) -> list[tuple[str, float]]:
         """What could have stood here; a sampled token need not be among the top ones."""
-        others = [_piece(other) for other in self.top if isinstance(other, Mapping)]
-        own = [] if self.text in [text for text, _ in others] else [(self.text, self.probability)]
-        return others + own
+        others = [_piece(other) for other in self.top if type(other) is dict or isinstance(other, Mapping)]
+        if all(text != self.text for text, _ in others):
+            others.append((self.text, self.probability))
+        return others
 
 
 def _piece(entry: Mapping[str, Any]) -> tuple[str, float]:
     """A token's text, with the space marks of raw vocabularies as spaces, and its probability."""
     logprob = entry.get("logprob")
     usable = isinstance(logprob, (int, float)) and not math.isnan(logprob)
-    probability = min(1.0, math.exp(min(float(logprob), 0.0))) if usable else 0.0  # type: ignore[arg-type]
-    return str(entry.get("token") or "").replace("Ġ", " ").replace("▁", " "), probability
+    text = str(entry.get("token") or "")
+    if not text.isascii():
+        text = text.replace("Ġ", " ").replace("▁", " ")
+    return text, math.exp(min(float(logprob), 0.0)) if usable else 0.0  # type: ignore[arg-type]
 
 
 def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tuple[_Spelling, float]]:
@@ -469,7 +472,7 @@ def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tu
             elif not spelled and any(map(str.isalnum, before)):
                 continue
             spelling = _spelling(spelled + text, scale)
-            one_token = not spelled and any(form in pieces for form in spelling.longer)
+            one_token = not spelled and not pieces.isdisjoint(spelling.longer)
             yield (spelling.ended() if one_token else spelling), mass * probability
         if spelled:  # what is not listed ends the value: the rest of p("1") stays with 1
             yield _spelling(spelled, scale).ended(), mass * max(0.0, 1.0 - listed)

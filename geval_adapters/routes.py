@@ -58,7 +58,7 @@ async def _session() -> aiohttp.ClientSession:
     if loop not in _sessions:
         import aiohttp
 
-        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), trust_env=True)
+        session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
 
         async def closer() -> AsyncGenerator[None, None]:
             try:
@@ -71,6 +71,22 @@ async def _session() -> aiohttp.ClientSession:
         _sessions[loop] = session, closer()
         await anext(_sessions[loop][1])
     return _sessions[loop][0]
+
+
+@cache
+def _proxy(url: str) -> str | None:
+    """The proxy that the environment names for an address.
+
+    aiohttp's own `trust_env` looks it up for every request, in a thread, and `~/.netrc` too: a login for the host in
+    that file would then contradict the key.
+    """
+    import urllib.parse
+    import urllib.request
+
+    parts = urllib.parse.urlsplit(url)
+    if urllib.request.proxy_bypass(parts.netloc.rpartition("@")[2]):
+        return None
+    return urllib.request.getproxies().get(parts.scheme)
 
 
 class DirectRoute:
@@ -107,7 +123,11 @@ class DirectRoute:
         limit = aiohttp.ClientTimeout(total=timeout)
         try:
             async with session.post(
-                self._url, json={"model": self._model, **body}, headers=self._headers, timeout=limit
+                self._url,
+                json={"model": self._model, **body},
+                headers=self._headers,
+                timeout=limit,
+                proxy=_proxy(self._url),
             ) as response:
                 raw = await response.read()
                 retry_after = _seconds(response.headers.get("Retry-After"))
@@ -214,8 +234,10 @@ class LiteLLMRoute:
             sent["extra_body"] = extra
         exceptions = self._litellm.exceptions
         try:
-            response = await self._ask(timeout=timeout, num_retries=0, **self._to, **sent)
-            return dict(response.model_dump())
+            asked = self._ask(timeout=timeout, num_retries=0, **self._to, **sent)
+            response = await asyncio.wait_for(asked, timeout + 1)  # not every provider's client keeps to its timeout
+        except (TimeoutError, asyncio.TimeoutError):
+            raise
         except exceptions.UnsupportedParamsError as error:
             raise Fault(400, _first_line(error)) from None
         except Exception as error:
@@ -226,6 +248,7 @@ class LiteLLMRoute:
             headers = getattr(error, "litellm_response_headers", None) or {}
             kinds = {408: "no answer in time", UNREACHABLE: "unreachable"}
             raise Fault(status, text, _seconds(headers.get("retry-after")), kinds.get(status, "")) from None
+        return dict(response.model_dump())
 
 
 @cache

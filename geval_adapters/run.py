@@ -16,7 +16,7 @@ from .comparison import Comparer, Ranked, RankedDocument, Verdict, by_document, 
 from .criteria import Criterion
 from .elicitation import concurrently
 from .errors import InputError, StopError
-from .judge import Usage
+from .judge import LiteLLMJudge, Usage
 from .prompts import sendable
 from .rating import GEval
 from .runlog import RunLog, differences
@@ -108,8 +108,15 @@ class ScoreRun:
     SHOWN = 20
 
     def __init__(
-        self, gevals: Sequence[GEval], data: Input, log: RunLog | None, max_failures: float, as_json: bool
+        self,
+        judge: LiteLLMJudge,
+        gevals: Sequence[GEval],
+        data: Input,
+        log: RunLog | None,
+        max_failures: float,
+        as_json: bool,
     ) -> None:
+        self.judge = judge
         self.gevals = gevals
         self.data = data
         self.as_json = as_json
@@ -178,8 +185,8 @@ class ScoreRun:
         """Print what came out, also of a run that ended early."""
         summaries = list(self.summaries.values())
         if self.as_json:
-            opening = "\n], " if self._opened else "{"
-            sys.stdout.write(f'{opening}"criteria": {json.dumps([each.to_dict() for each in summaries])}}}\n')
+            end = {"criteria": [each.to_dict() for each in summaries], "faults": dict(self.judge.faults)}
+            sys.stdout.write(("\n], " if self._opened else "{") + json.dumps(end)[1:] + "\n")
             sys.stdout.flush()
         else:
             console = output_console()
@@ -192,6 +199,7 @@ class ScoreRun:
         for each in summaries:
             for reason, count in each.reasons.most_common():
                 say(f"{each.criterion}: {count} not rated: {reason}", "red")
+        say_faults(self.judge)
         for note in self._notes():
             say(note)
 
@@ -322,6 +330,13 @@ def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
 def say(note: str, style: str = "yellow") -> None:
     """A remark on standard error."""
     errors.print(report.plain(note, 500), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def say_faults(judge: LiteLLMJudge) -> None:
+    """What went wrong with requests, whether it passed when they were sent again or not."""
+    if judge.faults:
+        counts = ", ".join(f"{count} x {fault}" for fault, count in judge.faults.most_common())
+        say(f"faults of {judge.name}: {counts}")
 
 
 def output_console() -> Console:

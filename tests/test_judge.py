@@ -349,3 +349,17 @@ def test_the_embedded_judge_gives_the_same_score_whatever_runs_beside_it():
     assert rating.method == "logprobs"
     assert rating.coverage > 0.8
     assert rating.usage.cost == 0
+
+
+def test_the_environment_names_a_proxy_but_no_login(server: Server, monkeypatch, tmp_path):
+    """A login for the host in ~/.netrc would contradict the key."""
+    netrc = tmp_path / "netrc"
+    netrc.write_text("default login somebody password else\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("http_proxy", server.base.removesuffix("/v1"))
+    monkeypatch.setenv("no_proxy", "")
+    rating = GEval("coherence", MODEL, api_base="http://far.invalid/v1", n=1, readout="samples").rate("Some text.")
+    assert rating.score == 4  # the server answered in the place of far.invalid
+    assert server.headers[-1]["Authorization"] == f"Bearer {KEY}"
+    assert server.headers[-1]["Host"] == "far.invalid"

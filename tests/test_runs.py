@@ -241,7 +241,7 @@ def test_what_goes_wrong_is_survived_and_counted(server: Server, geval):
             (0.05, "HTTP 429", Trouble(429, b"{}", retry_after="0.05")),
             (0.08, "HTTP 500", Trouble(500, b"oh no")),
             (0.10, "malformed response", Trouble(200, b'{"choices": [{"mess')),
-            (0.11, "no answer in time", Trouble(200, b"{}", hang=1.5)),
+            (0.11, "no answer in time", Trouble(200, b"{}", hang=4)),
             (0.12, "no choices", Trouble(200, b'{"choices": []}')),
             (0.13, "connection broke", Trouble(cut=True)),
         ):
@@ -252,11 +252,12 @@ def test_what_goes_wrong_is_survived_and_counted(server: Server, geval):
 
     server.handler = handler
     write("in.jsonl", 300)
-    command = ("score", "in.jsonl", "-c", "summeval/coherence", "-m", MODEL, "--timeout", 1)
+    command = ("score", "in.jsonl", "-c", "summeval/coherence", "-m", MODEL, "--timeout", 3)
     code, out, err = geval(*command, "-o", "out.jsonl", "--json")
     (summary,) = json.loads(out)["criteria"]
     assert (code, summary["n"], summary["failed"]) == (0, 300, 0)
     assert len(told) == 6
+    assert json.loads(out)["faults"] == told
     for what, count in told.items():
         assert f"{count} x {what}" in err
     rows = bare(read("out.jsonl"))
