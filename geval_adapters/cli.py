@@ -406,9 +406,10 @@ def audit_judge(
             show(each)
         for note in data.notes():
             say(note)
+        say_faults(judge)
 
     with RunLog(output, resume) if output else nullcontext() as log, progress(calls, 0) as tick:
-        ended = _until_the_end(ask(), judge, show_done)
+        ended = _until_the_end(ask(), show_done)
     raise typer.Exit(ended)
 
 
