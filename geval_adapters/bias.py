@@ -75,7 +75,7 @@ def bootstrap(
     known = [figure for figure in figures if figure is not None]
     if not known:
         return Figure(value, None, None, n)
-    # Hesterberg (2015, arXiv 1411.5279, §5.3): with few groups the percentiles must lie farther out.
+    # Hesterberg (2014, arXiv 1411.5279), expanded percentiles: with few groups the percentiles must lie farther out.
     m = len(members)
     tail = float(ndtr(stdtrit(m - 1, (1 - confidence) / 2) * math.sqrt(m / (m - 1))))
     low, high = np.quantile(known, [tail, 1 - tail])
