@@ -54,7 +54,8 @@ class Inquiry:
         criteria: what it is asked to rate.
         budget: calls in total. A question that could pass it is not asked.
         seed: decides which samples are drawn.
-        log: where answers are kept; those that it holds already are not asked for again, and count as calls.
+        log: where answers are kept; those that it holds already are not asked for again, but count as
+            calls once they are used: a resumed run comes to the same as one that was not interrupted.
         watch: told with each new answer how many have no score, and what all of them cost.
 
     Attributes:
@@ -89,8 +90,8 @@ class Inquiry:
         self._log = log
         self._watch = watch
         self._answers: dict[str, Row] = {}
+        self._before: dict[str, Row] = {}
         self._under_way = 0
-        self._begun: list[str] = []
         self.weighs: bool | None = None
         if log:
             log.resume(self._take)
@@ -98,10 +99,7 @@ class Inquiry:
     def begin(self, check: str, part: float) -> None:
         """Begin a check, which may plan with this part, in (0, 1], of what the budget still holds."""
         self.check = check
-        # Only what was asked for so far counts, so that a resumed run shares out as the first one did.
-        self._begun.append(check)
-        spent = sum(self.tallies[each].usage.requests for each in self._begun[:-1] if each in self.tallies)
-        self.share = int(max(0, self.budget - spent) * part)
+        self.share = int(max(0, self.budget - self.calls) * part)
         self._refused = self._passed_over = 0
 
     def cut(self) -> Iterator[str]:
@@ -310,14 +308,16 @@ class Inquiry:
             if self.calls + self._under_way + calls > self.budget:
                 self._refused += 1
                 return None
-            self._under_way += calls
-            try:
-                row = {"check": self.check, "asked": key, "signature": key} | await ask()
-            finally:
-                self._under_way -= calls
-            if self._log:
-                self._log.write(row)
-            self._keep(row)
+            row = self._before.pop(key, None)
+            if row is None:
+                self._under_way += calls
+                try:
+                    row = {"check": self.check, "asked": key, "signature": key} | await ask()
+                finally:
+                    self._under_way -= calls
+                if self._log:
+                    self._log.write(row)
+            self._keep(key, row)
             tallies = self.tallies.values()
             self._watch(sum(each.failed for each in tallies), sum((each.usage for each in tallies), Usage()))
         return self._answers[key]
@@ -326,16 +326,16 @@ class Inquiry:
         if "asked" not in row:
             raise InputError("the output holds other rows than the answers of an audit; name another --output")
         if row["error"] is None:  # the others are asked for again
-            self._keep(row)
+            self._before[row["asked"]] = row
 
-    def _keep(self, row: Row) -> None:
+    def _keep(self, key: str, row: Row) -> None:
         usage = Usage(**row["usage"])
-        tally = self.tallies.setdefault(row["check"], Tally())
+        tally = self.tallies.setdefault(self.check, Tally())
         tally.usage += usage
         tally.asked += 1
         tally.failed += row["error"] is not None
         self.calls += usage.requests
-        self._answers[row["asked"]] = row
+        self._answers[key] = row
 
 
 def _item(sample: Sample, criterion: Criterion, row: Row | None) -> Item:

@@ -237,6 +237,9 @@ def test_an_audit_resumes_where_it_was_killed(geval, server: Server, tmp_path: P
     failed = [row for line in log.read_text().splitlines() if (row := json.loads(line))["error"]]
     assert geval(*command)[0] == 0
     assert len(server.requests) == sum(row["usage"]["requests"] for row in failed) < asked / 5  # only these once more
+    code, out, _ = geval(*command[:2], "-c", "summeval/fluency", *command[6:])
+    assert code == 0
+    assert "is spent" not in out  # what the log holds of the other criterion does not count
 
 
 def test_the_recipe_runs_as_it_is_printed(geval, server: Server, tmp_path: Path):
