@@ -20,7 +20,7 @@ from .metaeval import Item, JudgedFile
 from .runlog import RunLog
 from .samples import Sample
 
-BUDGET = 300
+BUDGET = 400
 """Calls that an audit makes for each criterion unless told."""
 
 

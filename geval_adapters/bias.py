@@ -20,6 +20,8 @@ from .criteria import Scale
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
+FEWEST = 6
+"""Documents below which there is no interval: five that agree by chance all lie on one side once in sixteen times."""
 _NOISE = 1e-12  # spread below which numbers are the same
 
 
@@ -29,7 +31,7 @@ class Figure:
 
     Attributes:
         value: the figure, None where it is undefined.
-        low, high: bootstrap interval (expanded percentiles); None where there is nothing to resample.
+        low, high: bootstrap interval (expanded percentiles); None for fewer than `FEWEST` documents.
         n: items that the figure rests on.
     """
 
@@ -56,10 +58,12 @@ def bootstrap(
         seed: seed of the resampling.
         confidence: share of the resamples that the interval holds.
 
-    >>> scores = np.array([1.0, 2.0, 3.0, 4.0])
-    >>> result = bootstrap(lambda items: float(scores[items].mean()), ["a", "a", "b", "b"])
-    >>> result.value, result.low, result.high, result.n
-    (2.5, 1.5, 3.5, 4)
+    >>> scores = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    >>> result = bootstrap(lambda items: float(scores[items].mean()), range(6))
+    >>> result.value, round(result.low, 1), round(result.high, 1), result.n
+    (3.5, 2.0, 5.2, 6)
+    >>> bootstrap(lambda items: float(scores[items].mean()), "aaabbb").low is None
+    True
     """
     groups: dict[Hashable, list[int]] = {}
     for item, document in enumerate(documents):
@@ -67,7 +71,7 @@ def bootstrap(
     members = [np.array(items, dtype=np.int64) for items in groups.values()]
     n = len(documents)
     value = statistic(np.arange(n)) if n else None
-    if value is None or len(members) < 2:
+    if value is None or len(members) < FEWEST:
         return Figure(value, None, None, n)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(members), size=(resamples, len(members)))

@@ -378,7 +378,7 @@ def audit_judge(
     ] = None,
     model: ModelOption = None,
     checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
-    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 300 for each criterion.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 400 for each criterion.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")
     ] = None,
