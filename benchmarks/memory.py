@@ -3,8 +3,8 @@
     uv run python benchmarks/memory.py [--rows N ...]
 
 For each number of rows a process of its own rates a file of short texts into an output, 64 requests at a time, against
-the loopback server of `throughput.py`, which is another process. The last output is then given to the same command
-again, which finds all done and asks nothing. Memory is the peak resident set as the system accounts it to the process.
+the loopback server of `throughput.py`, which is another process. The same command is then run once more: it finds all
+done and asks nothing. Memory is the peak resident set as the system accounts it to the process.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> None:
         for count in arguments.rows:
             output.unlink(missing_ok=True)
             write_rows(path, count)
-            for name in ("rate", "resume")[: 1 + (count == arguments.rows[-1])]:
+            for name in ("rate", "resume"):
                 run = score(path, output, base)
                 with output.open() as file:
                     written = sum(1 for _ in file)

