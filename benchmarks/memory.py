@@ -1,0 +1,90 @@
+"""Peak memory of `geval score`, by the number of rows in its file.
+
+    uv run python benchmarks/memory.py [--rows N ...]
+
+For each number of rows a process of its own rates a file of short texts into an output, 64 requests at a time, against
+the loopback server of `throughput.py`, which is another process. The same command is then run once more: it finds all
+done and asks nothing. Memory is the peak resident set as the system accounts it to the process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from throughput import CONCURRENCY, CRITERION, KEY, MODEL, PER_SOURCE, counts, serve, start, table
+
+ROWS = (1_000, 10_000, 100_000)
+
+
+class Run(NamedTuple):
+    """Mebibytes, seconds and requests of one run."""
+
+    peak: float
+    seconds: float
+    requests: int
+
+
+def write_rows(path: Path, count: int) -> None:
+    """Rows of some 200 characters, `PER_SOURCE` outputs to a source."""
+    with path.open("w") as file:
+        for i in range(count):
+            source = f"Source {i // PER_SOURCE}: the council met on Monday and put off its vote on the new bridge."
+            output = f"Output {i}: the vote on the bridge was put off."
+            file.write(json.dumps({"id": f"row-{i}", "source": source, "output": output}) + "\n")
+
+
+def score(path: Path, output: Path, base: str) -> Run:
+    """Run the command to its end; where it ends badly, show why."""
+    counts(base)
+    options = ["--criterion", CRITERION, "--model", f"openai/{MODEL}", "--concurrency", str(CONCURRENCY)]
+    command = [sys.executable, "-c", "from geval_adapters.cli import main; main()", "score", str(path), *options]
+    environment = os.environ | {"OPENAI_API_BASE": base, "OPENAI_API_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    began = time.perf_counter()
+    with (output.parent / "said").open("w+") as said:
+        process = subprocess.Popen([*command, "--output", str(output)], env=environment, stdout=said, stderr=said)
+        _, status, used = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - began
+        said.seek(0)
+        if status:
+            sys.exit(said.read())
+    peak = used.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    return Run(peak, seconds, counts(base).get("requests", 0))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Peak memory of geval score")
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="N", help="rows of the files")
+    arguments = parser.parse_args()
+    server, pipe = start(serve)
+    base = pipe.recv()
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        path, output = Path(folder) / "rows.jsonl", Path(folder) / "ratings.jsonl"
+        for count in arguments.rows:
+            output.unlink(missing_ok=True)
+            write_rows(path, count)
+            for name in ("rate", "resume"):
+                run = score(path, output, base)
+                with output.open() as file:
+                    written = sum(1 for _ in file)
+                figures = (run.requests, written, round(run.peak), round(run.seconds))
+                rows.append([f"{count:,}", name, *(f"{figure:,}" for figure in figures)])
+                print(*rows[-1], f"load {os.getloadavg()[0]:.1f}", file=sys.stderr)
+    server.terminate()
+    table(["rows", "", "requests", "rows written", "peak MiB", "seconds"], rows)
+    version = importlib.metadata.version("geval-adapters")
+    print(f"geval-adapters {version}, Python {platform.python_version()}, {os.cpu_count()} processors")
+
+
+if __name__ == "__main__":
+    main()
