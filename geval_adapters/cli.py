@@ -31,6 +31,7 @@ from .run import (
     ScoreRun,
     errors,
     output_console,
+    progress,
     rank_here,
     rate_here,
     say,
@@ -41,6 +42,7 @@ from .samples import Sample
 
 if TYPE_CHECKING:
     from .comparison import Ranked
+    from .findings import Audit
 
 app = typer.Typer(
     help="Rate text with an LLM as the judge, and know how far to trust the numbers.",
@@ -373,6 +375,86 @@ def rank(
 
         ended = _until_the_end(run.rank(select=select, budget=budget, method=method, seed=seed), show_ranked)
     raise typer.Exit(ended or any(each.p_first is None for each in run.verdicts()))
+
+
+@app.command("audit")
+def audit_judge(
+    criterion: CriterionOption,
+    input: Annotated[
+        str | None, typer.Argument(help="Samples, best with doc_id, system_id and people's scores.")
+    ] = None,
+    ratings: Annotated[
+        str | None, typer.Option(help="Audit ratings or raw replies that are there; nobody is asked.")
+    ] = None,
+    model: ModelOption = None,
+    checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 300 for each criterion.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
+    resume: ResumeOption = True,
+    seed: Annotated[int, typer.Option(help="Decides which samples are drawn.")] = 0,
+    form: Annotated[str, typer.Option(help="Form of raw replies.", callback=_one_of(FORMS))] = "rate_explain",
+    concurrency: ConcurrencyOption = 16,
+    timeout: TimeoutOption = 120.0,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
+    field: FieldOption = [],  # noqa: B006
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how biased and how inconsistent a judge is, on your samples.
+
+    Exit code: 0 all checks were made or said why not, 2 bad usage or input, 130 interrupted. What was asked is kept:
+    the same command with the same --output goes on from there.
+    """
+    from . import audit, metaeval
+    from .checks import CHECKS, STORED
+
+    if (input is None) == (ratings is None):
+        raise InputError("give either INPUT or --ratings FILE")
+    chosen = {spec: find_criterion(spec) for spec in criterion}
+    allowed = list(CHECKS if ratings is None else STORED)
+    names = audit.known_checks([name.strip() for name in checks.split(",")] if checks else allowed, allowed)
+
+    def show(result: Audit) -> None:
+        if html:
+            _write(html, report.page(f"Audit of {result.judge}", report.audit_page(result)))
+        if as_json:
+            typer.echo(json.dumps(result.to_dict(), indent=2))
+        else:
+            report.print_sections(report.audit_sections(result), output_console())
+
+    if ratings is not None:
+        if len(chosen) > 1:
+            raise InputError("--ratings takes one --criterion at a time")
+        only = next(iter(chosen.values()))
+        show(asyncio.run(audit.audit_ratings(metaeval.read_judged(ratings, only, form), only, names)))
+        return
+    judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm)
+    data = Input(input or "", field, list(chosen.values()), limit, False)
+    _warn_of_embedded(judge)
+    calls = budget or audit.BUDGET * len(chosen)
+    done: list[Audit] = []
+
+    async def ask() -> None:
+        made = await audit.audit(
+            input or "", list(data), chosen, judge, checks=names, budget=calls, seed=seed, log=log,
+            watch=lambda failed, usage: tick(failed, report.cost(usage)),
+        )  # fmt: skip
+        done.append(made)
+
+    def show_done() -> None:
+        for each in done:
+            show(each)
+        for note in data.notes():
+            say(note)
+        say_faults(judge)
+
+    with RunLog(output, resume) if output else nullcontext() as log, progress(calls, 0) as tick:
+        ended = _until_the_end(ask(), show_done)
+    raise typer.Exit(ended)
 
 
 def _verdicts_beside(output: Path) -> Path:

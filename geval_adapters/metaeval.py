@@ -141,13 +141,25 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
         if seen[identity] > 1:
             raise InputError(f"the id {identity!r} stands here a second time")
         unread += int(row.get("n_failed") or 0)
-        ids = identity, row.get("doc_id"), row.get("system_id")
-        return Item(*ids, row["score"], row.get("human"), output=row.get("output"))
+        place = (identity, row.get("doc_id"), row.get("system_id"))
+        return Item(*place, row["score"], row.get("human"), replies_of(row), row.get("output"))
 
     items = {each.id: each for each in read_rows(path, item) if each is not None}
     if not items:
         raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
     return JudgedFile(str(path), items, unread)
+
+
+def replies_of(row: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """The scores of the single replies that a row of `geval score` was averaged from; empty where it was not.
+
+    >>> replies_of({"method": "samples", "distribution": {"2": 0.5, "4": 0.5}, "n_valid": 2, "n_failed": 1})
+    (2.0, 4.0, None)
+    """
+    if row.get("method") != "samples":
+        return ()
+    read = [float(score) for score, p in row["distribution"].items() for _ in range(round(p * row["n_valid"]))]
+    return (*read, *[None] * row["n_failed"])
 
 
 def _item(sample: Sample, score: float | None, human: float | None, replies: tuple[float | None, ...]) -> Item:
