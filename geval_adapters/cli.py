@@ -25,12 +25,14 @@ from .readout import FORMS
 from .run import (
     Breaker,
     Input,
+    Rank,
     RankRun,
     Rate,
     ScoreRun,
     errors,
     output_console,
     progress,
+    rank_here,
     rate_here,
     say,
     say_faults,
@@ -86,6 +88,10 @@ def _one_of(allowed: Iterable[str]) -> Callable[[str | None], str | None]:
     return check
 
 
+EngineOption = Annotated[str, typer.Option(help="What asks the judge: local, or ray.", callback=_one_of(ENGINES))]
+AddressOption = Annotated[str | None, typer.Option(help="A Ray cluster; the default is one on this machine.")]
+
+
 @app.command()
 def score(
     input: Annotated[str, typer.Argument(help="JSON Lines, JSON list, CSV, TSV or Parquet; - for standard input.")],
@@ -107,8 +113,8 @@ def score(
         Path | None, typer.Option("--output", "-o", help="Ratings as JSON lines; with Ray, a folder of Parquet files.")
     ] = None,
     resume: ResumeOption = True,
-    engine: Annotated[str, typer.Option(help="What rates: local, or ray.", callback=_one_of(ENGINES))] = "local",
-    address: Annotated[str | None, typer.Option(help="A Ray cluster; the default is one on this machine.")] = None,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Rate only the first samples.")] = None,
     concurrency: ConcurrencyOption = 16,
     timeout: TimeoutOption = 120.0,
@@ -148,25 +154,25 @@ def score(
         _show_estimates([estimate(each, judge, data) for each in gevals], as_json)
         return
     _warn_of_embedded(judge)
-    rate, open_log = _engine(engine, address)
+    rate, _, open_log = _engine(engine, address)
     with open_log(output, resume) if output else nullcontext() as log:
         run = ScoreRun(judge, gevals, data, log, max_failures, as_json, rate)
         ended = _until_the_end(run.rate(), run.show)
     raise typer.Exit(ended or any(each.failed for each in run.summaries.values()))
 
 
-def _engine(name: str, address: str | None) -> tuple[Rate, Callable[[Path, bool], AbstractContextManager[Log]]]:
-    """What rates, and what keeps the ratings."""
+def _engine(name: str, address: str | None) -> tuple[Rate, Rank, Callable[[Path, bool], AbstractContextManager[Log]]]:
+    """What rates, what ranks, and what keeps the ratings."""
     if name == "local":
         if address:
             raise InputError("--address is that of a Ray cluster: it needs --engine ray")
-        return rate_here, RunLog
+        return rate_here, rank_here, RunLog
     if missing := [module for module in ("ray", "pyarrow") if importlib.util.find_spec(module) is None]:
         raise InputError(f"--engine ray needs {missing[0]}: pip install 'geval-adapters[ray]'")
     from ray_geval import engine
 
     engine.connect(address)
-    return engine.rate, engine.RatingsFolder
+    return engine.rate, engine.rank, engine.RatingsFolder
 
 
 def _show_estimates(estimates: list[Estimate], as_json: bool) -> None:
@@ -311,6 +317,8 @@ def rank(
         Path | None, typer.Option("--output", "-o", help="Ranked rows as JSON lines; the verdicts go beside it.")
     ] = None,
     resume: ResumeOption = True,
+    engine: EngineOption = "local",
+    address: AddressOption = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
     concurrency: ConcurrencyOption = 16,
     timeout: TimeoutOption = 120.0,
@@ -325,8 +333,9 @@ def rank(
 ) -> None:
     """Rank candidates by comparing them pairwise.
 
-    With --output each verdict is on disk as soon as it is there, in NAME.verdicts.jsonl beside it, and the same command
-    goes on from there. Exit code: 0 all comparisons were read, 1 some were not, 2 bad usage or input, 130 interrupted.
+    With --output each verdict is on disk as soon as it is there (with Ray: as its document is ranked), in
+    NAME.verdicts.jsonl beside it, and the same command goes on from there. Exit code: 0 all comparisons were read, 1
+    some were not, 2 bad usage or input, 130 interrupted.
     """
     from . import comparison, ranking
 
@@ -353,8 +362,9 @@ def rank(
     comparer = comparison.Comparer(chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout)
     data = Input(input or "", field, [chosen], limit, False)
     _warn_of_embedded(judge)
+    _, rank_with, _ = _engine(engine, address)
     with RunLog(_verdicts_beside(output), resume) if output else nullcontext() as log:
-        run = RankRun(comparer, data, log, max_failures)
+        run = RankRun(comparer, data, log, max_failures, rank_with)
 
         def show_ranked() -> None:
             if output:

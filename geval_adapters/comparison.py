@@ -321,7 +321,7 @@ class Comparer:
         if select == "active":
             limit = budget if budget is not None else len(names) * (len(names) - 1) // 2
             while len(verdicts) < limit:
-                count = min(self.elicitation.width, limit - len(verdicts), max(1, len(names) // 2))
+                count = min(limit - len(verdicts), max(1, len(names) // 2))
                 pairs = ranking.next_comparisons(names, outcomes(verdicts), count, seed)
                 if not pairs:
                     break

@@ -232,18 +232,50 @@ class ScoreRun:
             yield f"{self._others} rows of the output are of other samples or criteria, and not counted here"
 
 
+Groups = Mapping[str | None, Sequence[Sample]]
+"""The candidates of each document."""
+
+Known = Mapping[tuple[str, str], Verdict]
+"""Verdicts by the candidates' ids, in the order shown."""
+
+Rank = Callable[..., AsyncGenerator[tuple[str | None, RankedDocument]]]
+"""What ranks documents, called as `rank_here` is: each document with its name, as they come."""
+
+
+async def rank_here(
+    comparer: Comparer, groups: Groups, known: Known, keep: Callable[[Verdict], None], **options: Any
+) -> AsyncGenerator[tuple[str | None, RankedDocument]]:
+    """Rank in this process; `known`, `keep` and the options are those of `Comparer.arank`."""
+
+    async def ranked(name: str | None, samples: Sequence[Sample]) -> tuple[str | None, RankedDocument]:
+        return name, await comparer.arank(samples, known=known, keep=keep, **options)
+
+    jobs = (ranked(name, samples) for name, samples in groups.items())
+    async with aclosing(concurrently(jobs, abreast(comparer, groups), ordered=False)) as documents:
+        async for document in documents:
+            yield document
+
+
+def abreast(comparer: Comparer, groups: Groups) -> int:
+    """How many documents to rank at once so that they keep the judge busy."""
+    return max(1, comparer.elicitation.width // min(map(len, groups.values())))
+
+
 class RankRun:
-    """`geval rank`: every verdict is on disk before the next; rankings come from the verdicts.
+    """`geval rank`: verdicts to the log as they come; rankings come from the verdicts.
 
     Raises:
         InputError: the log holds other things than verdicts of this judge on these samples.
     """
 
-    def __init__(self, comparer: Comparer, data: Input, log: RunLog | None, max_failures: float) -> None:
+    def __init__(
+        self, comparer: Comparer, data: Input, log: RunLog | None, max_failures: float, rank: Rank = rank_here
+    ) -> None:
         self.comparer = comparer
         self.groups = by_document(data)
-        self.documents: dict[str | None, RankedDocument] = {}
+        self._ranked: dict[str | None, RankedDocument] = {}
         self._log = log
+        self._rank = rank
         self._breaker = Breaker(max_failures)
         self._known: dict[tuple[str, str], Verdict] = {}
         self._failed = 0
@@ -253,17 +285,11 @@ class RankRun:
         """Rank each document's candidates."""
         if self._log:
             self._resume(self._log)
-        calls = self.comparer.elicitation.width  # so many documents at once that they keep the judge busy
-        width = max(1, calls // min(map(len, self.groups.values())))
         with progress(len(self.groups), 0) as tick:
-            jobs = (
-                self.comparer.arank(samples, known=self._known, keep=self._keep, **options)
-                for samples in self.groups.values()
-            )
-            names = iter(self.groups)
-            async with aclosing(concurrently(jobs, width, ordered=True)) as documents:
-                async for document in documents:
-                    self.documents[next(names)] = document
+            ranked = self._rank(self.comparer, self.groups, self._known, self._keep, **options)
+            async with aclosing(ranked) as documents:
+                async for name, document in documents:
+                    self._ranked[name] = document
                     tick(self._failed, report.cost(self._usage))
 
     def _resume(self, log: RunLog) -> None:
@@ -294,6 +320,11 @@ class RankRun:
         self._usage += verdict.usage
         self._failed += verdict.p_first is None
         self._breaker.count(verdict.error)
+
+    @property
+    def documents(self) -> dict[str | None, RankedDocument]:
+        """The documents that are ranked, in the order of the input."""
+        return {name: self._ranked[name] for name in self.groups if name in self._ranked}
 
     def verdicts(self) -> Iterator[Verdict]:
         """All verdicts on the documents that are ranked."""

@@ -22,8 +22,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geval_adapters import Comparer, GEval, JudgeError, LiteLLMJudge, Sample, read_samples
+from geval_adapters.errors import StopError
 from ray_geval import RANKING, RATING, rank_dataset, rate_dataset
 from ray_geval.dataset import _cut
+from ray_geval.engine import _DocumentRanker, _packed, _unpacked
 
 MODEL = "openai/gpt-4o-mini"
 
@@ -197,6 +199,37 @@ def test_documents_are_ranked_as_in_one_process(server: Server) -> None:
     )
     assert [each["rank"] for each in ranked] == [1, 2, 3] * 3
     assert all(each["output"] == f"Summary {each['mine']}." and each["id"] == f"i{each['mine']}" for each in ranked)
+
+
+def test_the_command_line_ranks_as_without_ray_and_goes_on(server: Server, geval) -> None:
+    rows = [row(index) | {"scores": {"coherence": index % 5}} for index in range(28)]
+    Path("in.jsonl").write_text("".join(json.dumps(each) + "\n" for each in rows))
+    arguments = ("rank", "in.jsonl", "-c", "coherence", "-m", MODEL, "--select", "active", "--budget", 12, "--json")
+    assert geval(*arguments, "-o", "ray.jsonl", "--max-requests", 20)[0] == 1
+
+    def log(path: str) -> list[dict[str, Any]]:
+        found = [json.loads(line) for line in Path(path).read_text().splitlines()]
+        return sorted(found, key=lambda each: (each["first"], each["second"]))
+
+    assert len(log("ray.verdicts.jsonl")) == len(server.requests) == 20
+    code, out, err = geval(*arguments, "-o", "ray.jsonl", "--engine", "ray")
+    assert (code, err, len(server.requests)) == (0, "", 4 * 12)
+    assert (code, out) == geval(*arguments, "-o", "here.jsonl")[:2]
+    assert Path("ray.jsonl").read_text() == Path("here.jsonl").read_text()
+    assert log("ray.verdicts.jsonl") == log("here.verdicts.jsonl")
+
+    server.requests.clear()
+    assert geval(*arguments, "-o", "ray.jsonl")[:2] == (0, out)  # what Ray has done is done
+    assert not server.requests
+
+
+def test_a_document_that_a_worker_cannot_finish_gives_the_verdicts_that_were_paid_for(server: Server) -> None:
+    samples = [Sample(f"Summary {index}.", doc_id="d", id=str(index)) for index in range(4)]
+    worker = _DocumentRanker(Comparer("coherence", MODEL, max_requests=3, api_base=server.base), 1, {})
+    ((name, document, verdicts, error),) = _unpacked(worker(_packed(("d", samples, {}))))
+    assert (name, document) == ("d", None)
+    assert [verdict.error for verdict in verdicts] == [None] * 3 == [None] * len(server.requests)
+    assert isinstance(error, StopError) and str(error).startswith("3 requests were sent")
 
 
 def test_the_example_of_the_readme_runs(server: Server, capsys: pytest.CaptureFixture[str]) -> None:

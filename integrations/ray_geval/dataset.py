@@ -64,8 +64,8 @@ def rate_dataset(
         batch_format="pyarrow",
         fn_kwargs={"size": batch_size},
     ).repartition(target_num_rows_per_block=1)
-    workers = _workers(geval.judge, concurrency)
-    rated = batches.map_batches(_Rater, batch_size=None, fn_constructor_args=(geval, workers), **_pool(workers))
+    workers = workers_of(geval.judge, concurrency)
+    rated = batches.map_batches(_Rater, batch_size=None, fn_constructor_args=(geval, workers), **pool(workers))
     rated.context.execution_options.preserve_order = True
     return rated
 
@@ -88,9 +88,9 @@ def rank_dataset(
         JudgeError: from a worker, as for `rate_dataset`; a `StopError` among them, when its budget is spent.
     """
     _check_columns(ds, comparer.criterion)
-    workers = _workers(comparer.judge, concurrency)
+    workers = workers_of(comparer.judge, concurrency)
     documents = ds.map_batches(_with_document, batch_format="pyarrow").groupby("doc_id", num_partitions=4 * workers)
-    return documents.map_groups(_Ranker, fn_constructor_args=(comparer, workers, options), **_pool(workers))
+    return documents.map_groups(_Ranker, fn_constructor_args=(comparer, workers, options), **pool(workers))
 
 
 # --- how many workers, and what each may do --------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def cpus() -> int:
     return int(ray.cluster_resources().get("CPU", 1))
 
 
-def _workers(judge: Judge, asked: int | None) -> int:
+def workers_of(judge: Judge, asked: int | None) -> int:
     """How many workers there are to be: none that could not make a request."""
     most = asked or cpus()
     if isinstance(judge, LiteLLMJudge) and not _serves_itself(judge):
@@ -113,7 +113,7 @@ def _workers(judge: Judge, asked: int | None) -> int:
     return max(1, most)
 
 
-def _divide(judge: Judge, workers: int) -> None:
+def divide(judge: Judge, workers: int) -> None:
     """Leave the judge its part of what all workers may do together."""
     if not isinstance(judge, LiteLLMJudge) or _serves_itself(judge):
         return
@@ -131,10 +131,11 @@ def _serves_itself(judge: Judge) -> bool:
     return judge.name.startswith("local/")
 
 
-def _pool(workers: int) -> dict[str, Any]:
+def pool(workers: int, calls: int = 2) -> dict[str, Any]:
     """Workers that mostly wait for replies, so that half a CPU will do; one CPU is left for reading.
 
-    Each is handed two batches at once: while the last replies to one are awaited, the next is under way.
+    Each is handed several batches at once, so that while the last replies to one are awaited, the next is under way;
+    none is handed more than it works on, or the one that starts first would have what another could do.
     """
     import ray
 
@@ -142,7 +143,10 @@ def _pool(workers: int) -> dict[str, Any]:
         "batch_format": "pyarrow",
         "num_cpus": min(0.5, (cpus() - 1) / workers),
         "compute": ray.data.ActorPoolStrategy(
-            size=workers, max_concurrent_calls_per_actor=2, enable_true_multi_threading=True
+            size=workers,
+            max_tasks_in_flight_per_actor=calls,
+            max_concurrent_calls_per_actor=calls,
+            enable_true_multi_threading=True,
         ),
     }
 
@@ -154,7 +158,7 @@ class _Rater:
     """Rates batches as `_cut` makes them."""
 
     def __init__(self, geval: GEval, workers: int) -> None:
-        _divide(geval.judge, workers)
+        divide(geval.judge, workers)
         self.geval = geval
 
     def __call__(self, packed: pa.Table) -> pa.Table:
@@ -187,7 +191,7 @@ class _Ranker:
     """Ranks the rows of one document."""
 
     def __init__(self, comparer: Comparer, workers: int, options: dict[str, Any]) -> None:
-        _divide(comparer.judge, workers)
+        divide(comparer.judge, workers)
         self.comparer = comparer
         self.options = options
 

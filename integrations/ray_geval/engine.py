@@ -1,28 +1,35 @@
-"""What `geval score --engine ray` adds to `geval score`: a cluster, and ratings that come from it."""
+"""What `--engine ray` adds to `geval score` and `geval rank`: a cluster, and ratings and rankings that come from it."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
+import pickle
 import re
 import signal
 import socket
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from math import ceil
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from geval_adapters import GEval, GEvalError, InputError, LiteLLMJudge, Sample
+from geval_adapters import Comparer, GEval, GEvalError, InputError, LiteLLMJudge, Sample
+from geval_adapters.comparison import RankedDocument, Verdict
+from geval_adapters.elicitation import run
 from geval_adapters.errors import StopError
+from geval_adapters.run import Groups, Known, abreast
 
-from .dataset import BATCH, STOPPED, cpus, rate_dataset
+from .dataset import BATCH, STOPPED, cpus, divide, pool, rate_dataset, workers_of
 from .folder import RatingsFolder
 from .schema import RATING, to_row
 
-__all__ = ["RatingsFolder", "connect", "rate"]
+if TYPE_CHECKING:
+    import ray.data
+
+__all__ = ["RatingsFolder", "connect", "rank", "rate"]
 
 SAMPLE = pa.schema(
     {name: pa.string() for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id", "scores")}
@@ -66,26 +73,93 @@ async def rate(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[dict[s
     """
     import ray.data
 
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio's would wait for an await, and there is none
-    ray.data.DataContext.get_current().enable_progress_bars = False
     total, blocks = 0, []
     for table in _tables(samples):
         total += table.num_rows
         blocks.append(ray.put(table))
     if not blocks:
         return
-    ended: GEvalError | None = None
+    spent: StopError | None = None
     workers = min(cpus(), ceil(total / BATCH))
-    rated = rate_dataset(ray.data.from_arrow_refs(blocks), geval, concurrency=workers)
-    rated.context.raise_original_map_exception = True
+    for table in _computed(rate_dataset(ray.data.from_arrow_refs(blocks), geval, concurrency=workers)):
+        for row in map(to_row, table.select(RATING.names).to_pylist()):
+            _settle(geval, row["usage"])
+            if (row["error"] or "").startswith(STOPPED):
+                spent = StopError(row["error"].removeprefix(STOPPED))
+            else:
+                yield row
+    if spent:
+        raise spent
+
+
+async def rank(
+    comparer: Comparer, groups: Groups, known: Known, keep: Callable[[Verdict], None], **options: Any
+) -> AsyncGenerator[tuple[str | None, RankedDocument]]:
+    """Rank documents as `geval_adapters.run.rank_here` does, each by one of a cluster's workers.
+
+    A document's new verdicts come to `keep` when all are there, or when its worker cannot go on.
+
+    Raises:
+        InputError: as `Comparer.arank` does.
+        JudgeError: as from `rate`.
+    """
+    import ray.data
+
+    answered: dict[str | None, dict[tuple[str, str], Verdict]] = {name: {} for name in groups}
+    for pair, verdict in known.items():
+        answered[verdict.first.doc_id][pair] = verdict
+    documents = [ray.put(_packed((name, samples, answered[name]))) for name, samples in groups.items()]
+    workers = workers_of(comparer.judge, min(cpus(), len(groups)))
+    calls = max(1, min(abreast(comparer, groups), len(groups)) // workers)
+    ranked = ray.data.from_arrow_refs(documents).map_batches(
+        _DocumentRanker,
+        batch_size=None,
+        fn_constructor_args=(comparer, workers, options),
+        **pool(workers, calls),
+    )
+    spent: StopError | None = None
+    for table in _computed(ranked):
+        for name, document, verdicts, error in _unpacked(table):
+            for verdict in verdicts:
+                keep(verdict)
+            if document:
+                yield name, document
+            elif isinstance(error, StopError):  # the other workers may have something left
+                spent = StopError(f"of the worker's part of the budget, {error}")
+            else:
+                raise error
+    if spent:
+        raise spent
+
+
+class _DocumentRanker:
+    """Ranks a document, and tells its name, its ranking, the new verdicts, and why there is no ranking."""
+
+    def __init__(self, comparer: Comparer, workers: int, options: dict[str, Any]) -> None:
+        divide(comparer.judge, workers)
+        self.comparer = comparer
+        self.options = options
+
+    def __call__(self, table: pa.Table) -> pa.Table:
+        ((name, samples, known),) = _unpacked(table)
+        new: list[Verdict] = []
+        try:
+            document = run(self.comparer.arank(samples, known=known, keep=new.append, **self.options))
+        except GEvalError as error:  # what has been answered is paid for
+            return _packed((name, None, new, error))
+        return _packed((name, document, new, None))
+
+
+def _computed(ds: ray.data.Dataset) -> Iterator[pa.Table]:
+    """The dataset's blocks, as they come; what this package raised in a worker is raised here."""
+    import ray.data
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # asyncio's would wait for an await, and there is none
+    ds.context.enable_progress_bars = False
+    ds.context.raise_original_map_exception = True
+    ended: GEvalError | None = None
     try:
-        for table in rated.iter_batches(batch_size=None, batch_format="pyarrow"):
-            for row in map(to_row, table.select(RATING.names).to_pylist()):
-                _settle(geval, row["usage"])
-                if (row["error"] or "").startswith(STOPPED):
-                    ended = StopError(row["error"].removeprefix(STOPPED))
-                else:
-                    yield row
+        yield from ds.iter_batches(batch_size=None, batch_format="pyarrow")
     except ray.exceptions.RayTaskError as error:
         if not isinstance(error.cause, GEvalError):
             raise
@@ -100,6 +174,15 @@ def _settle(geval: GEval, usage: Mapping[str, Any]) -> None:
     if isinstance(geval.judge, LiteLLMJudge):
         geval.judge.budget.requests += usage["requests"]
         geval.judge.budget.cost += usage["cost"] or 0.0
+
+
+def _packed(value: Any) -> pa.Table:
+    """A value as a table that Ray hands on as it is."""
+    return pa.table({"pickled": pa.array([pickle.dumps(value)], pa.large_binary())})
+
+
+def _unpacked(table: pa.Table) -> Iterator[Any]:
+    return map(pickle.loads, table["pickled"].to_pylist())  # written by `_packed`, on this cluster
 
 
 def _tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
