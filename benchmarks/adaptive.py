@@ -13,7 +13,6 @@ import gzip
 import json
 import random
 import sys
-from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
@@ -45,7 +44,7 @@ def main(folder: Path) -> None:
                 [read_text(reply, criterion.scale, name, criterion).score for reply in row["all_responses"]]
                 for row in rows
             ]
-            human = [sample_of(row, 1, Counter()).human_score(criterion) for row in rows]
+            human = [sample_of(row).human_score(criterion) for row in rows]
             kept = [place for place, scores in enumerate(read) if known(scores) and human[place] is not None]
 
             def r(columns: list[list[float]], kept=kept, human=human) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 import json
 import logging
 import sys
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,12 +22,25 @@ from .estimate import Estimate, estimate
 from .judge import LiteLLMJudge
 from .rating import STEPS, GEval
 from .readout import FORMS
-from .run import Breaker, Input, RankRun, ScoreRun, errors, output_console, say, say_faults
-from .runlog import RunLog
+from .run import (
+    Breaker,
+    Input,
+    RankRun,
+    Rate,
+    ScoreRun,
+    errors,
+    output_console,
+    progress,
+    rate_here,
+    say,
+    say_faults,
+)
+from .runlog import Log, RunLog
 from .samples import Sample
 
 if TYPE_CHECKING:
     from .comparison import Ranked
+    from .findings import Audit
 
 app = typer.Typer(
     help="Rate text with an LLM as the judge, and know how far to trust the numbers.",
@@ -35,6 +49,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+ENGINES = ("local", "ray")
 
 CriterionOption = Annotated[
     list[str],
@@ -87,8 +103,12 @@ def score(
     scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: Annotated[Path | None, typer.Option(help="A published prompt file.")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Ratings, one JSON object per line.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Ratings as JSON lines; with Ray, a folder of Parquet files.")
+    ] = None,
     resume: ResumeOption = True,
+    engine: Annotated[str, typer.Option(help="What rates: local, or ray.", callback=_one_of(ENGINES))] = "local",
+    address: Annotated[str | None, typer.Option(help="A Ray cluster; the default is one on this machine.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Rate only the first samples.")] = None,
     concurrency: ConcurrencyOption = 16,
     timeout: TimeoutOption = 120.0,
@@ -128,10 +148,25 @@ def score(
         _show_estimates([estimate(each, judge, data) for each in gevals], as_json)
         return
     _warn_of_embedded(judge)
-    with RunLog(output, resume) if output else nullcontext() as log:
-        run = ScoreRun(judge, gevals, data, log, max_failures, as_json)
+    rate, open_log = _engine(engine, address)
+    with open_log(output, resume) if output else nullcontext() as log:
+        run = ScoreRun(judge, gevals, data, log, max_failures, as_json, rate)
         ended = _until_the_end(run.rate(), run.show)
     raise typer.Exit(ended or any(each.failed for each in run.summaries.values()))
+
+
+def _engine(name: str, address: str | None) -> tuple[Rate, Callable[[Path, bool], AbstractContextManager[Log]]]:
+    """What rates, and what keeps the ratings."""
+    if name == "local":
+        if address:
+            raise InputError("--address is that of a Ray cluster: it needs --engine ray")
+        return rate_here, RunLog
+    if missing := [module for module in ("ray", "pyarrow") if importlib.util.find_spec(module) is None]:
+        raise InputError(f"--engine ray needs {missing[0]}: pip install 'geval-adapters[ray]'")
+    from ray_geval import engine
+
+    engine.connect(address)
+    return engine.rate, engine.RatingsFolder
 
 
 def _show_estimates(estimates: list[Estimate], as_json: bool) -> None:
@@ -330,6 +365,86 @@ def rank(
 
         ended = _until_the_end(run.rank(select=select, budget=budget, method=method, seed=seed), show_ranked)
     raise typer.Exit(ended or any(each.p_first is None for each in run.verdicts()))
+
+
+@app.command("audit")
+def audit_judge(
+    criterion: CriterionOption,
+    input: Annotated[
+        str | None, typer.Argument(help="Samples, best with doc_id, system_id and people's scores.")
+    ] = None,
+    ratings: Annotated[
+        str | None, typer.Option(help="Audit ratings or raw replies that are there; nobody is asked.")
+    ] = None,
+    model: ModelOption = None,
+    checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 400 for each criterion.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
+    resume: ResumeOption = True,
+    seed: Annotated[int, typer.Option(help="Decides which samples are drawn.")] = 0,
+    form: Annotated[str, typer.Option(help="Form of raw replies.", callback=_one_of(FORMS))] = "rate_explain",
+    concurrency: ConcurrencyOption = 16,
+    timeout: TimeoutOption = 120.0,
+    rpm: RpmOption = None,
+    tpm: TpmOption = None,
+    field: FieldOption = [],  # noqa: B006
+    as_json: JsonOption = False,
+) -> None:
+    """Measure how biased and how inconsistent a judge is, on your samples.
+
+    Exit code: 0 all checks were made or said why not, 2 bad usage or input, 130 interrupted. What was asked is kept:
+    the same command with the same --output goes on from there.
+    """
+    from . import audit, metaeval
+    from .checks import CHECKS, STORED
+
+    if (input is None) == (ratings is None):
+        raise InputError("give either INPUT or --ratings FILE")
+    chosen = {spec: find_criterion(spec) for spec in criterion}
+    allowed = list(CHECKS if ratings is None else STORED)
+    names = audit.known_checks([name.strip() for name in checks.split(",")] if checks else allowed, allowed)
+
+    def show(result: Audit) -> None:
+        if html:
+            _write(html, report.page(f"Audit of {result.judge}", report.audit_page(result)))
+        if as_json:
+            typer.echo(json.dumps(result.to_dict(), indent=2))
+        else:
+            report.print_sections(report.audit_sections(result), output_console())
+
+    if ratings is not None:
+        if len(chosen) > 1:
+            raise InputError("--ratings takes one --criterion at a time")
+        only = next(iter(chosen.values()))
+        show(asyncio.run(audit.audit_ratings(metaeval.read_judged(ratings, only, form), only, names)))
+        return
+    judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm)
+    data = Input(input or "", field, list(chosen.values()), limit, False)
+    _warn_of_embedded(judge)
+    calls = budget or audit.BUDGET * len(chosen)
+    done: list[Audit] = []
+
+    async def ask() -> None:
+        made = await audit.audit(
+            input or "", list(data), chosen, judge, checks=names, budget=calls, seed=seed, log=log,
+            watch=lambda failed, usage: tick(failed, report.cost(usage)),
+        )  # fmt: skip
+        done.append(made)
+
+    def show_done() -> None:
+        for each in done:
+            show(each)
+        for note in data.notes():
+            say(note)
+        say_faults(judge)
+
+    with RunLog(output, resume) if output else nullcontext() as log, progress(calls, 0) as tick:
+        ended = _until_the_end(ask(), show_done)
+    raise typer.Exit(ended)
 
 
 def _verdicts_beside(output: Path) -> Path:

@@ -340,9 +340,14 @@ async def concurrently(jobs: Iterator[Coroutine[Any, Any, T]], width: int, order
         await asyncio.gather(*running, return_exceptions=True)
 
 
+_starting = threading.Lock()
+
+
 def run(job: Coroutine[Any, Any, T]) -> T:
     """Wait for a coroutine, also inside a running event loop (a notebook): it runs in a loop of its own thread."""
-    future = asyncio.run_coroutine_threadsafe(job, _own_loop())
+    with _starting:  # two threads that ask at once must not get a loop each
+        loop = _own_loop()
+    future = asyncio.run_coroutine_threadsafe(job, loop)
     try:
         return future.result()
     except BaseException:

@@ -140,6 +140,7 @@ class LiteLLMJudge:
         model: `openai/gpt-4o-mini`, `anthropic/…`, `hosted_vllm/…`, any other LiteLLM string; `local/smollm2`,
             `local/FILE.gguf`, `local/hf:OWNER/REPO/FILE.gguf`. The default is `default_model()`.
         api_base, api_key: where the model is served, and the key, if not as the provider's environment variables say.
+            A pickled judge holds no key: where it is loaded, it takes the one in the environment there.
         concurrency: requests under way at once, at the most (`pace.Pace`); an embedded model works on one.
         timeout: seconds that one request may take.
         retries: how often a request is sent again after a fault that may pass. One that was refused because there were
@@ -414,9 +415,10 @@ class LiteLLMJudge:
         return None if None in costs else max(cost for cost in costs if cost is not None)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travel to another process without what belongs to this one: servers, connections, event loops."""
+        """Travel to another process without what belongs to this one: the key, servers, connections, event loops."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues")}
-        return state | {"_paces": None}
+        router = self._router and self._router.without_keys()
+        return state | {"_given": (self._given[0], None), "_router": router, "_paces": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import importlib.util
+import json
+import math
 import os
 import re
 import secrets
@@ -19,6 +22,11 @@ SLOTS = 1
 what happens to run beside it (by up to .02 on a scale of 1-5), and two cores would be no faster for it."""
 CONTEXT = 8192
 """Tokens that one request may take."""
+ANSWERS = {SMOLLM2: 64}
+"""Tokens that an answer may take where a request sets no limit. The default model does not think before it answers;
+what has lost its thread would go on until the context is full."""
+PERPLEXITY_TOKENS = 128
+"""How many tokens of a text its perplexity is taken from."""
 
 _starting = threading.Lock()
 
@@ -45,6 +53,60 @@ def serve(name: str) -> Endpoint:
         return _server(name)[0]
 
 
+def perplexity(text: str, name: str = SMOLLM2) -> float | None:
+    """Perplexity of a text on its own under an embedded model: exp(−mean log-probability of its tokens).
+
+    llama.cpp's server gives log-probabilities of what it generates, not of what it reads. So the text is generated: a
+    grammar of token ids admits nothing else, and the log-probabilities reported are those before the grammar.
+
+    Args:
+        text: its first `PERPLEXITY_TOKENS` tokens count (one takes about 25 ms).
+        name: as in `serve`.
+
+    Returns:
+        The perplexity, at least 1; None for a text without tokens.
+
+    Raises:
+        JudgeError: the model cannot be started or asked.
+    """
+    endpoint = serve(name)
+    ids = _post(endpoint, "/tokenize", {"content": text})["tokens"][:PERPLEXITY_TOKENS]
+    if not ids:
+        return None
+    # A text begins where the model's texts begin; a model without such a token is given a line break.
+    begin = _post(endpoint, "/tokenize", {"content": "", "add_special": True})["tokens"]
+    begin = begin or _post(endpoint, "/tokenize", {"content": "\n"})["tokens"]
+    forced = {
+        "prompt": begin,
+        "n_predict": len(ids),
+        "grammar": "root ::= " + " ".join(f"<[{token}]>" for token in ids),
+        "n_probs": 1,
+        "post_sampling_probs": False,
+        "temperature": 0,
+    }
+    told = _post(endpoint, "/completion", forced).get("completion_probabilities", [])[: len(ids)]
+    if [each["id"] for each in told] != ids:
+        raise JudgeError(f"local/{name}: llama.cpp did not follow the text; its perplexity is not known")
+    return math.exp(-sum(each["logprob"] for each in told) / len(ids))
+
+
+def _post(endpoint: Endpoint, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """One request to llama.cpp's own protocol, which stands beside the OpenAI one."""
+    host = endpoint.base.removesuffix("/v1").partition("://")[2]
+    connection = http.client.HTTPConnection(host, timeout=300)
+    try:
+        connection.request("POST", path, json.dumps(body), {"Authorization": f"Bearer {endpoint.key}"})
+        response = connection.getresponse()
+        data = json.loads(response.read())
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        raise JudgeError(f"the embedded model does not answer: {error}") from None
+    finally:
+        connection.close()
+    if response.status != 200:
+        raise JudgeError(f"the embedded model refused a request: {data}")
+    return dict(data)
+
+
 @cache
 def _server(name: str) -> tuple[Endpoint, Any]:
     try:
@@ -55,6 +117,7 @@ def _server(name: str) -> tuple[Endpoint, Any]:
     parameters.model.path = str(_weights(name))
     parameters.n_parallel = SLOTS
     parameters.n_ctx = SLOTS * CONTEXT
+    parameters.n_predict = ANSWERS.get(name, CONTEXT // 2)
     parameters.cpuparams.n_threads = max(1, (os.cpu_count() or 2) // 2)  # as many as physical cores, mostly
     parameters.cache_ram_mib = 512
     # The same text must get the same score, whatever runs beside it and whatever part of it is cached: these three

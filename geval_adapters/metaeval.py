@@ -25,7 +25,7 @@ from .criteria import Criterion
 from .elicitation import combine
 from .errors import InputError
 from .readout import read_text
-from .samples import Sample, read_rows, sample_of
+from .samples import Sample, numbered, read_rows, sample_of
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
     def item(row: Mapping[str, Any], number: int) -> Item | None:
         nonlocal unread
         if "all_responses" in row:
-            sample = sample_of(row, number, seen)
+            sample = numbered(sample_of(row), number, seen)
             shown = [text for text in (sample.source, sample.context, sample.output) if text]
             readings = [
                 read_text(reply, criterion.scale, form, criterion, off_grid=off_grid, shown=shown)
@@ -141,13 +141,25 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
         if seen[identity] > 1:
             raise InputError(f"the id {identity!r} stands here a second time")
         unread += int(row.get("n_failed") or 0)
-        ids = identity, row.get("doc_id"), row.get("system_id")
-        return Item(*ids, row["score"], row.get("human"), output=row.get("output"))
+        place = (identity, row.get("doc_id"), row.get("system_id"))
+        return Item(*place, row["score"], row.get("human"), replies_of(row), row.get("output"))
 
     items = {each.id: each for each in read_rows(path, item) if each is not None}
     if not items:
         raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
     return JudgedFile(str(path), items, unread)
+
+
+def replies_of(row: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """The scores of the single replies that a row of `geval score` was averaged from; empty where it was not.
+
+    >>> replies_of({"method": "samples", "distribution": {"2": 0.5, "4": 0.5}, "n_valid": 2, "n_failed": 1})
+    (2.0, 4.0, None)
+    """
+    if row.get("method") != "samples":
+        return ()
+    read = [float(score) for score, p in row["distribution"].items() for _ in range(round(p * row["n_valid"]))]
+    return (*read, *[None] * row["n_failed"])
 
 
 def _item(sample: Sample, score: float | None, human: float | None, replies: tuple[float | None, ...]) -> Item:

@@ -169,6 +169,59 @@ class ComparisonPrompt:
         return [{"role": "user", "content": render(_file("compare.jinja"), told)}]
 
 
+@dataclass(frozen=True)
+class SeveralPrompt:
+    """Several criteria, to be rated in one answer in this order; `geval audit` measures what that does to ratings.
+
+    Attributes:
+        criteria: at least two, of one task; a sample needs the fields that any of them needs.
+
+    Raises:
+        InputError: the criteria are about different tasks.
+    """
+
+    criteria: tuple[Criterion, ...]
+
+    def __post_init__(self) -> None:
+        if len({each.task for each in self.criteria}) > 1:
+            tasks = ", ".join(f"{each.name} ({each.task})" for each in self.criteria)
+            raise InputError(f"criteria of different tasks cannot be rated in one answer: {tasks}")
+
+    @property
+    def start(self) -> str:
+        """Where the answer begins, for models that can continue one."""
+        return f"- {self.criteria[0].label}:"
+
+    @property
+    def hash(self) -> str:
+        """Eight hex digits that change with any word of the prompt, the sample's aside."""
+        blank = Sample("", source="", context="", reference="")
+        return hashlib.sha256(self.messages(blank)[0]["content"].encode()).hexdigest()[:8]
+
+    def shown(self, sample: Sample) -> dict[str, str]:
+        """The sample's texts that the judge sees, by their tag, the output last."""
+        around = [surroundings(each, sample) for each in self.criteria]
+        fields = _tags(self.criteria[0])
+        texts = {tag: text for one in around for tag, text in one.items()}
+        ordered = {fields[name]: texts[fields[name]] for name in FIELDS if fields[name] in texts}
+        return ordered | {fields["output"]: sendable(sample.output)}
+
+    def messages(self, sample: Sample) -> Messages:
+        """The messages for one sample.
+
+        Raises:
+            InputError: the sample lacks a field that a criterion needs.
+        """
+        for each in self.criteria:
+            check(each, sample)
+        told = {
+            "intro": wording("tasks")[self.criteria[0].task]["several"],
+            "criteria": [criterion_words(each) for each in self.criteria],
+            "shown": fenced(self.shown(sample)),
+        }
+        return [{"role": "user", "content": render(_file("rate_several.jinja"), told)}]
+
+
 def common_prefix(one: str, other: str) -> int:
     """How many characters two texts have in common at the beginning.
 
@@ -220,6 +273,18 @@ def criterion_words(criterion: Criterion) -> dict[str, Any]:
         "lowest": f"{criterion.scale.low:g}",
         "slot": "word" if criterion.scale.worded else "number",
     }
+
+
+def attacked(output: str, criterion: Criterion) -> dict[str, str]:
+    """The output as someone would hand it in who is after a high rating, by the name of the attack."""
+    top = next((word for word, value in criterion.scale.words.items() if value == criterion.scale.high), None)
+    values = {
+        "output": output,
+        "top": top if criterion.scale.worded else f"{criterion.scale.high:g}",
+        "tag": _tags(criterion)["output"],
+        "label": criterion.label,
+    }
+    return {name: render(text, values) for name, text in wording("attacks").items()}
 
 
 def steps_messages(criterion: Criterion) -> Messages:
@@ -281,7 +346,7 @@ def _file(name: str) -> str:
 
 @cache
 def wording(name: str) -> dict[str, Any]:
-    """One of the YAML files in `prompts/`: tasks, forms, personas or recipes."""
+    """One of the YAML files in `prompts/`: tasks, forms, personas, recipes or attacks."""
     import yaml
 
     return dict(yaml.safe_load(_file(f"{name}.yaml")))

@@ -181,7 +181,23 @@ class GEval:
         span = self.criterion.scale.high - self.criterion.scale.low
         return Sequential(target * span, span)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Travel to another process, without the event loop of this one, and (see `LiteLLMJudge`) without a key."""
+        return self.__dict__ | {"_preparing": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state
+        self._preparing = asyncio.Lock()
+
     # --- rating ------------------------------------------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Do now what is done once before the first rating: with `steps="auto"`, write the evaluation steps.
+
+        Raises:
+            JudgeError: as in `write_steps`.
+        """
+        run(self._prepare())
 
     def rate(self, output: str | Sample, **fields: str) -> Rating:
         """Rate one output; `source`, `reference` and `context` as keywords, or a whole `Sample`.

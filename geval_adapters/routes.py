@@ -13,7 +13,7 @@ import os
 import re
 import time
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +33,9 @@ OPTIONAL = {
     "continue_final_message": r"continue_final_message",
 }
 """Parameters that a provider may refuse, and how its message then names them."""
+
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
+"""Names of what nobody is to see."""
 
 UNREACHABLE = 599
 """Not a status of HTTP: nothing answered at the address."""
@@ -164,6 +167,20 @@ class Router:
     models: list[str]
     settings: dict[str, Any] = field(repr=False)
 
+    def without_keys(self) -> Router:
+        """The same router, its keys left to the environment; `os.environ/NAME` names one there and stays."""
+        return replace(self, settings=_without_keys(self.settings))
+
+
+def _without_keys(settings: Any) -> Any:
+    if isinstance(settings, dict):
+        return {
+            name: _without_keys(value)
+            for name, value in settings.items()
+            if not (isinstance(value, str) and _SECRET.search(str(name)) and not value.startswith("os.environ/"))
+        }
+    return [_without_keys(each) for each in settings] if isinstance(settings, list) else settings
+
 
 def read_router(path: str | Path, group: str | None) -> Router:
     """The deployments in a YAML or JSON file, as LiteLLM's proxy has them: `model_list` and `router_settings`.
@@ -266,7 +283,7 @@ def import_litellm() -> Any:
 
 def redact(text: str, key: str | None = None) -> str:
     """The text without any key: the given one, and the value of each environment variable that holds one."""
-    secrets = [value for name, value in os.environ.items() if re.search(r"KEY|TOKEN|SECRET|PASSWORD", name)]
+    secrets = [value for name, value in os.environ.items() if _SECRET.search(name)]
     for secret in sorted({*secrets, key or ""}, key=len, reverse=True):
         if len(secret) >= 8:
             text = text.replace(secret, "[key]")

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
+from dataclasses import replace
 from typing import Any
 
 from rich.console import Console
@@ -19,7 +20,7 @@ from .errors import InputError, StopError
 from .judge import LiteLLMJudge, Usage
 from .prompts import sendable
 from .rating import GEval
-from .runlog import RunLog, differences
+from .runlog import Log, RunLog, differences
 from .samples import Sample, read_samples
 
 errors = Console(stderr=True)
@@ -46,8 +47,7 @@ class Input:
         self.total = self.unsendable = 0
         for sample in self._kept if self._kept is not None else self._read(self.bad):
             self.total += 1
-            texts = (sample.output, sample.source, sample.reference, sample.context)
-            self.unsendable += any(text is not None and sendable(text) != text for text in texts)
+            self.unsendable += _clean(sample) != sample
         if not self.total:
             raise InputError(f"{path}: nothing to rate" + (f"; {self.bad[0]}" if self.bad else ""))
 
@@ -59,8 +59,8 @@ class Input:
             yield sample
 
     def __iter__(self) -> Iterator[Sample]:
-        """The samples, read anew each time."""
-        return iter(self._kept) if self._kept is not None else self._read([])
+        """The samples, read anew each time, and as the judge is shown them."""
+        return map(_clean, self._kept if self._kept is not None else self._read([]))
 
     def notes(self) -> Iterator[str]:
         """What people must know about the file."""
@@ -68,6 +68,11 @@ class Input:
             yield f"{len(self.bad)} bad lines were passed over, the first: {self.bad[0]}"
         if self.unsendable:
             yield f"{self.unsendable} samples hold NUL or lone surrogates, which the judge was shown as U+FFFD"
+
+
+def _clean(sample: Sample) -> Sample:
+    texts: dict[str, Any] = {name: sendable(text) for name, text in vars(sample).items() if isinstance(text, str)}
+    return replace(sample, **texts)
 
 
 class Breaker:
@@ -98,6 +103,17 @@ class Breaker:
             raise StopError(f"{len(failed)} of the last {self.LAST} failed: {reason} (--max-failures 1 goes on)")
 
 
+Rate = Callable[[GEval, Iterable[Sample]], AsyncGenerator[dict[str, Any]]]
+"""What rates samples: the rows of a ratings file, as they come."""
+
+
+async def rate_here(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[dict[str, Any]]:
+    """Rate in this process."""
+    async with aclosing(geval.arate_many(samples)) as ratings:
+        async for rating in ratings:
+            yield rating.to_dict()
+
+
 class ScoreRun:
     """`geval score`: ratings to the output as they come, a progress bar, and what is printed at the end.
 
@@ -112,9 +128,10 @@ class ScoreRun:
         judge: LiteLLMJudge,
         gevals: Sequence[GEval],
         data: Input,
-        log: RunLog | None,
+        log: Log | None,
         max_failures: float,
         as_json: bool,
+        rate: Rate = rate_here,
     ) -> None:
         self.judge = judge
         self.gevals = gevals
@@ -122,6 +139,7 @@ class ScoreRun:
         self.as_json = as_json
         self.summaries = {each.criterion.name: report.Summary(each.criterion.name) for each in gevals}
         self._log = log
+        self._rate = rate
         self._breaker = Breaker(max_failures)
         self._first: list[Mapping[str, Any]] = []
         self._done: set[tuple[str, str]] = set()
@@ -136,15 +154,15 @@ class ScoreRun:
             for geval in self.gevals:
                 name = geval.criterion.name
                 missing = (sample for sample in self.data if (name, sample.id) not in self._done)
-                async with aclosing(geval.arate_many(missing)) as ratings:
-                    async for rating in ratings:
-                        self._keep(rating.to_dict())
+                async with aclosing(self._rate(geval, missing)) as rows:
+                    async for row in rows:
+                        self._keep(row)
                         spent = sum((each.usage for each in self.summaries.values()), Usage())
                         tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
-                        self._breaker.count(rating.error)
+                        self._breaker.count(row["error"])
                 self.summaries[name].usage += geval.steps_usage
 
-    async def _resume(self, log: RunLog) -> None:
+    async def _resume(self, log: Log) -> None:
         expected = {geval.criterion.name: await geval.aexpected() for geval in self.gevals}
         digests: dict[str, str] = {}
 

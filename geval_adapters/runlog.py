@@ -8,9 +8,23 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from .errors import InputError
+
+
+class Log(Protocol):
+    """Where a run keeps its rows: `RunLog`, or what does the same with other files."""
+
+    path: Path
+
+    def resume(self, take: Callable[[dict[str, Any]], None]) -> None:
+        """Hand over each row that is there, then remove those that came to nothing."""
+        ...
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
+        ...
 
 
 class RunLog:
@@ -31,7 +45,7 @@ class RunLog:
         self.path = path
         try:
             self._file = path.open("ab", buffering=0)
-            locked = _lock(self._file)
+            locked = lock(self._file)
             size = self._file.seek(0, 2)
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
@@ -128,7 +142,7 @@ def differences(signature: str, expected: Mapping[str, Collection[str]]) -> list
     ]
 
 
-def _lock(file: IO[bytes]) -> bool:
+def lock(file: IO[bytes]) -> bool:
     """Lock a file for as long as it is open; False where another process has it."""
     try:
         if sys.platform == "win32":

@@ -91,8 +91,8 @@ def read_samples(
 ) -> Iterator[Sample]:
     """The samples of a file, one by one.
 
-    JSON Lines, a JSON list in G-Eval's format, CSV, TSV, Parquet, each but the last also gzipped; `-` is standard
-    input (JSON).
+    JSON Lines, a JSON list in G-Eval's format, CSV, TSV, Parquet, each but the last also gzipped; a folder of Parquet
+    files; `-` is standard input (JSON).
 
     Args:
         path: the file.
@@ -109,7 +109,7 @@ def read_samples(
     seen: Counter[str] = Counter()
 
     def sample(row: Mapping[str, Any], number: int) -> Sample:
-        made = _sample(row, names, number, seen)
+        made = numbered(sample_of(row, names), number, seen)
         if absent := made.missing(needs):
             raise InputError(f"no {' and no '.join(absent)}; name the column with --field {absent[0]}=COLUMN")
         return made
@@ -142,12 +142,15 @@ def read_rows(
         raise InputError(f"{path}: is empty")
 
 
-def sample_of(row: Mapping[str, Any], number: int, seen: Counter[str]) -> Sample:
-    """A row as a sample, under the usual names; `seen` counts the ids, so that each is given once."""
-    return _sample(row, ALIASES, number, seen)
+def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALIASES) -> Sample:
+    """A row as a sample; its id is the row's own, else `doc_id/system_id`, else empty.
 
+    Raises:
+        InputError: the row has no output, or a field is not of its kind.
 
-def _sample(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]], number: int, seen: Counter[str]) -> Sample:
+    >>> sample_of({"response": "Paris.", "doc_id": 7, "system_id": "b"}).id
+    '7/b'
+    """
     found = {name: next((row[key] for key in keys if row.get(key) is not None), None) for name, keys in names.items()}
     texts: dict[str, str | None] = {}
     for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id"):
@@ -155,14 +158,18 @@ def _sample(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]], number
         if isinstance(value, (Mapping, list, bool)):
             raise InputError(f"{name} must be text, found {type(value).__name__}")
         texts[name] = None if value is None else str(value)
-    output = texts.pop("output")
+    output, identity = texts.pop("output"), texts.pop("id")
     if output is None:
         raise InputError(f"no output (looked for {', '.join(names['output'])}); name it with --field output=COLUMN")
-    identity = texts.pop("id")
     sample = Sample(output, human=_human(found["scores"]), **texts)  # type: ignore[arg-type]
-    if identity is None:  # stable when rows are added or missing, as far as the file allows
-        known = sample.doc_id is not None and sample.system_id is not None
-        identity = f"{sample.doc_id}/{sample.system_id}" if known else str(number)
+    if identity is None and sample.doc_id is not None and sample.system_id is not None:
+        identity = f"{sample.doc_id}/{sample.system_id}"
+    return replace(sample, id=identity or "")
+
+
+def numbered(sample: Sample, number: int, seen: Counter[str]) -> Sample:
+    """The sample with an id that no other of its file has: its number where it has none, `#2` where one comes again."""
+    identity = sample.id or str(number)
     seen[identity] += 1
     return replace(sample, id=identity if seen[identity] == 1 else f"{identity}#{seen[identity]}")
 
@@ -184,6 +191,9 @@ def _rows(path: str) -> Iterator[tuple[int, object]]:
     """Line number and row; a row that cannot be parsed is the error that says so."""
     if path == "-":
         yield from _json_rows(path, io.StringIO(sys.stdin.read()))
+        return
+    if Path(path).is_dir():
+        yield from _parquet_rows(*sorted(map(str, Path(path).glob("*.parquet"))))
         return
     try:
         with open(path, "rb") as file:
@@ -230,15 +240,16 @@ def _json_rows(path: str, file: TextIO) -> Iterator[tuple[int, object]]:
             yield number, ValueError(f"is not valid JSON: {error}")
 
 
-def _parquet_rows(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def _parquet_rows(*files: str) -> Iterator[tuple[int, dict[str, Any]]]:
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
     number = 0
-    try:
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, row
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"{path}: is not a readable Parquet file: {error}") from None
+    for file in files:
+        try:
+            for batch in parquet.ParquetFile(file).iter_batches(batch_size=256):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield number, row
+        except (arrow.ArrowException, OSError) as error:
+            raise InputError(f"{file}: is not a readable Parquet file: {error}") from None

@@ -890,13 +890,13 @@ def test_it_works_with_langsmiths_pytest_plugin(pytester: pytest.Pytester, monke
 
 
 def snippets() -> list[Any]:
-    """The Python examples of the readme files, the one for pytest aside."""
+    """The Python examples of the readme files, those for pytest and Ray (see `test_ray.py`) aside."""
     root = Path(__file__).parent.parent
     return [
         pytest.param(block, id=f"{file}-{number}")
         for file in ("README.md", "integrations/langchain_geval/README.md")
         for number, block in enumerate(re.findall(r"```python\n(.*?)```", (root / file).read_text(), re.DOTALL))
-        if "pytest" not in block
+        if "pytest" not in block and "import ray" not in block
     ]
 
 

@@ -555,7 +555,7 @@ def test_adaptive_sampling_keeps_the_agreement_with_people_at_half_the_price(dat
         rule = Sequential(0.1 * span, span)
         with gzip.open(data / "responses" / f"topical_chat_gpt3.5_{name[:3]}_rate_explain.json.gz") as file:
             rows = json.load(file)
-        human = [sample_of(row, 1, Counter()).human_score(criterion) for row in rows]
+        human = [sample_of(row).human_score(criterion) for row in rows]
         replies = [
             [read_text(reply, criterion.scale, "rate_explain").score for reply in row["all_responses"]] for row in rows
         ]
