@@ -13,6 +13,9 @@ from .prompts import common_prefix
 from .rating import GEval, in_prefix_order
 from .samples import Sample
 
+LEAST_CACHED = 1024
+"""Tokens that must be shared before OpenAI's cache serves them, and those of most others."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -22,8 +25,8 @@ class Estimate:
         ratings: how many.
         requests: how many, if none has to be sent again.
         prompt_tokens: of all requests, as LiteLLM's tokenizer for the model counts them.
-        cacheable_tokens: those of them that the request before has at its beginning too, so that a provider's or an
-            engine's prefix cache can serve them.
+        cacheable_tokens: those of them that the request before has at its beginning too, so that a prefix cache can
+            serve them; a provider's does so only from `LEAST_CACHED` tokens on, an engine's of one's own always.
         completion_tokens: the most that the answers may take.
         cost, cost_cached: dollars at the most, without and with such a cache; None where the price is not known.
         readout: what was assumed of the judge.
@@ -54,6 +57,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
     n = elicitation.n or (1 if reads_logprobs else SAMPLES)
     at_once = n if judge.takes("n") else 1
     ratings = requests = prompt = cacheable = completion = 0
+    least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
     previous = ""
     for sample, _ in in_prefix_order(samples, geval.criterion):
         ratings += 1
@@ -65,7 +69,8 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
             common = common_prefix(previous, content) / max(1, len(content))
             requests += sent
             prompt += sent * tokens
-            cacheable += int(tokens * common) + (sent - 1) * tokens if sent else 0
+            shared = [int(tokens * common)] * min(sent, 1) + [tokens] * (sent - 1)
+            cacheable += sum(each for each in shared if each >= least)
             completion += share * each.room(geval.explain)
             previous = content
     return Estimate(

@@ -583,6 +583,9 @@ def test_a_dry_run_says_what_the_run_then_takes(server: Server, geval):
     server.handler = own_score
     write("in.jsonl", 20)
     command = ("score", "in.jsonl", "-c", "summeval/coherence", "-m", MODEL, "--concurrency", 1)
+    _, out, _ = geval(*command, "--dry-run", "--json")
+    assert json.loads(out)[0]["cacheable_tokens"] == 0  # OpenAI caches nothing of prompts that short
+    Path("in.jsonl").write_text(Path("in.jsonl").read_text().replace("Article", "word " * 1500 + "Article"))
     code, out, _ = geval(*command, "--dry-run", "--json")
     assert code == 0
     assert server.requests == []
