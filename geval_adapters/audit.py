@@ -122,7 +122,8 @@ async def _made(name: str, criterion: Criterion, doing: Awaitable[Check]) -> Che
         check = await doing
     except Unmeasurable as error:
         return Check(name=name, criterion=criterion.name, reason=str(error))
-    silent = all(statistic.figure.value is None for statistic in check.statistics)
+    counted = [statistic for statistic in check.statistics if statistic.tolerated] or check.statistics
+    silent = all(statistic.figure.value is None for statistic in counted)
     reason = "too few ratings could be read, or all of them are equal" if silent else ""
     return replace(check, name=name, criterion=check.criterion or criterion.name, reason=reason)
 

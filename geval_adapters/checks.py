@@ -475,7 +475,7 @@ async def first_position(inquiry: Inquiry, criterion: Criterion) -> Check:
         Statistic("all pairs", "debiasing weight α", Figure(debias(outcomes)[0], None, None, len(read))),
     ]
     values = {"verdicts": [outcome.p_first for outcome in outcomes if outcome.p_first is not None]}
-    picture = Picture("histogram", "without a pull: as much left as right", "P(first wins)", "verdicts", values)
+    picture = Picture("histogram", "without a pull: as much below .5 as above", "P(first wins)", "verdicts", values)
     return Check(
         did="Compared candidates of the same document, each pair in both orders.",
         statistics=statistics,
