@@ -288,17 +288,17 @@ class LiteLLMJudge:
 
     async def _ask_once(self, body: dict[str, Any], n: int) -> Answer:
         try:
-            response = await self._request(body | {"n": n} if n > 1 else body)
+            response, usage = await self._request(body | {"n": n} if n > 1 else body)
         except Fault as fault:
             return Answer([Reply("", error=fault.message)] * n, Usage(requests=1))
         choices = response["choices"]
         if len(choices) < n:  # `n` is not an error everywhere that it is not supported
             self._most_n = max(1, len(choices))
         answered = str(response.get("model") or "unknown") if self._router else None
-        return Answer([_reply(choice) for choice in choices], self._usage(response), answered)
+        return Answer([_reply(choice) for choice in choices], usage, answered)
 
-    async def _request(self, body: dict[str, Any]) -> dict[str, Any]:
-        """One response, after as many tries as are allowed. Raises Fault or JudgeError."""
+    async def _request(self, body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+        """One response and what it took, after as many tries as are allowed. Raises Fault or JudgeError."""
         attempt = 0
         patience = PATIENCE
         while True:
@@ -308,7 +308,7 @@ class LiteLLMJudge:
                 fault.message = redact(fault.message, self._given[1])
                 if self._gives_up_a_parameter(fault, body):
                     if body.get("n", 1) > self._most_n:
-                        return {"choices": []}
+                        return {"choices": []}, self._usage({})
                     continue
                 self.faults[fault.kind] += 1
                 if fault.status in (401, 403, 404) or _NO_QUOTA.search(fault.message):
@@ -326,13 +326,13 @@ class LiteLLMJudge:
                 attempt += 1
             await asyncio.sleep(pause)
 
-    async def _send(self, body: dict[str, Any]) -> dict[str, Any]:
+    async def _send(self, body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
         """One request, when its turn comes. Raises Fault, JudgeError or StopError."""
         pace = self._pace
         size, tokens, cost = self._estimate(body)
         await pace.enter(tokens)
         began = time.monotonic()
-        spent, leave = 0.0, pace.leave_failed
+        spent, leave = 0.0, pace.release
         try:
             route = self._route
             sent = {key: value for key, value in body.items() if key not in self.without}
@@ -354,7 +354,7 @@ class LiteLLMJudge:
                 self._tokens_per_byte += 0.1 * (usage.prompt_tokens / size - self._tokens_per_byte)
             kind = (body.get("max_tokens"), body.get("n"))
             leave = partial(pace.leave, began, kind, usage.prompt_tokens + usage.completion_tokens - tokens)
-            return response
+            return response, usage
         except Fault as fault:
             if fault.status in (408, 429, 503):
                 leave = partial(pace.leave_refused, began)

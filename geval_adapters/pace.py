@@ -49,7 +49,7 @@ class Pace:
                 await waiter
             except asyncio.CancelledError:
                 if waiter.done() and not waiter.cancelled():  # the place was given already
-                    self._leave()
+                    self.release()
                 raise
         else:
             self._busy += 1
@@ -64,7 +64,7 @@ class Pace:
             try:
                 await asyncio.sleep(turn - now)
             except asyncio.CancelledError:
-                self._leave()
+                self.release()
                 raise
 
     def leave(self, began: float, kind: Hashable, extra_tokens: float = 0.0) -> None:
@@ -80,20 +80,17 @@ class Pace:
         finished = self._rounds.setdefault(kind, _Round()).add(time.monotonic() - began, int(self.limit))
         if finished:
             self.limit = max(1.0, self.limit * 0.75)
-        self._leave()
+        self.release()
 
     def leave_refused(self, began: float) -> None:
         """A request was refused because there were too many."""
         if began > self._cut:
             self._cut = time.monotonic()
             self.limit = max(1.0, self.limit / 2)
-        self._leave()
+        self.release()
 
-    def leave_failed(self) -> None:
-        """A request has failed in a way that says nothing about the pace."""
-        self._leave()
-
-    def _leave(self) -> None:
+    def release(self) -> None:
+        """Give a place back; a request that failed for other reasons says nothing about the pace."""
         self._busy -= 1
         while self._waiting and self._busy < int(self.limit):
             waiter = self._waiting.popleft()

@@ -20,6 +20,9 @@ from .samples import Sample
 
 Messages = list[dict[str, str]]
 
+BLANK = Sample("", source="", context="", reference="")
+"""A sample of which a prompt shows nothing, so that what is left is the prompt's own."""
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -79,8 +82,7 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
-        blank = Sample("", source="", context="", reference="")
-        return hashlib.sha256(self.messages(blank)[0]["content"].encode()).hexdigest()[:8]
+        return _digest(self.messages(BLANK))
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
@@ -148,8 +150,7 @@ class ComparisonPrompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the samples aside."""
-        blank = Sample("", source="", context="", reference="")
-        return hashlib.sha256(self.messages(blank, blank)[0]["content"].encode()).hexdigest()[:8]
+        return _digest(self.messages(BLANK, BLANK))
 
     def messages(self, first: Sample, second: Sample) -> Messages:
         """The messages for two candidates; what belongs to them is taken from the first.
@@ -192,11 +193,10 @@ class SeveralPrompt:
         """Where the answer begins, for models that can continue one."""
         return f"- {self.criteria[0].label}:"
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
-        blank = Sample("", source="", context="", reference="")
-        return hashlib.sha256(self.messages(blank)[0]["content"].encode()).hexdigest()[:8]
+        return _digest(self.messages(BLANK))
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
@@ -220,6 +220,10 @@ class SeveralPrompt:
             "shown": fenced(self.shown(sample)),
         }
         return [{"role": "user", "content": render(_file("rate_several.jinja"), told)}]
+
+
+def _digest(messages: Messages) -> str:
+    return hashlib.sha256(messages[0]["content"].encode()).hexdigest()[:8]
 
 
 def common_prefix(one: str, other: str) -> int:

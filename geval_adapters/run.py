@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, aclosing, contextmanager
 from dataclasses import replace
 from typing import Any
@@ -173,11 +173,7 @@ class ScoreRun:
             if name not in expected or identity not in digests:
                 self._others += 1
                 return
-            if wrong := differences(row["signature"], expected[name]):
-                raise InputError(
-                    f"{log.path}: holds ratings that this run's cannot stand beside: {'; '.join(wrong)}."
-                    " Name another --output, or run as before"
-                )
+            _check_kind(log, "ratings", row, expected[name])
             if row["sample"] != digests[identity]:
                 raise InputError(f"{log.path}: sample {identity!r} has another text there; name another --output")
             if row["error"] is None:
@@ -297,11 +293,7 @@ class RankRun:
         samples = {sample.id: sample for group in self.groups.values() for sample in group}
 
         def take(row: dict[str, Any]) -> None:
-            if wrong := differences(row["signature"], expected):
-                raise InputError(
-                    f"{log.path}: holds verdicts that this run's cannot stand beside: {'; '.join(wrong)}."
-                    " Name another --output, or run as before"
-                )
+            _check_kind(log, "verdicts", row, expected)
             first, second = samples.get(row["first"]), samples.get(row["second"])
             if first is None or second is None:
                 return
@@ -347,6 +339,15 @@ class RankRun:
         """One row per candidate of the documents that are ranked."""
         for document in self.documents.values():
             yield from document.rows(self.comparer.criterion)
+
+
+def _check_kind(log: Log, what: str, row: Mapping[str, Any], expected: Mapping[str, Collection[str]]) -> None:
+    """Raise InputError where a row of the log is of another kind than this run's rows will be."""
+    if wrong := differences(row["signature"], expected):
+        raise InputError(
+            f"{log.path}: holds {what} that this run's cannot stand beside: {'; '.join(wrong)}."
+            " Name another --output, or run as before"
+        )
 
 
 @contextmanager
