@@ -19,7 +19,7 @@ from statistics import fmean
 import numpy as np
 
 from geval_adapters import criteria, read_text
-from geval_adapters.elicitation import Sequential
+from geval_adapters.judge.sampling import Sequential
 from geval_adapters.samples import sample_of
 
 FORMS = {"geval": "score_only", "llm_eval_no_cot": "free_text", "rate_explain": "rate_explain"}

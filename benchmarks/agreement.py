@@ -17,7 +17,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from geval_adapters.agreement import Agreement, Level, agreement
+from geval_adapters.agreement.levels import Agreement, Level, agreement
 
 Floats = npt.NDArray[np.float64]
 

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from throughput import table
 
 from geval_adapters import GEval, Sample, read_samples
-from geval_adapters.judge import Answer, Reply, Usage
+from geval_adapters.judge.base import Answer, Reply, Usage
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 

@@ -22,7 +22,9 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import rankdata
 
-from geval_adapters.ranking import METHODS, Outcome, next_comparisons, select
+from geval_adapters.ranking.methods import METHODS
+from geval_adapters.ranking.outcomes import Outcome
+from geval_adapters.ranking.selection import next_comparisons, select
 
 N, SLOPE, BIAS, NOISE = 16, 1.5, 1.0, 1.5
 BUDGETS = (30, 45, 60, 90, 120, 180, 240)

@@ -3,9 +3,10 @@
 from .comparison import Comparer, Comparison, Verdict
 from .criteria import Criterion, Scale, criteria
 from .errors import GEvalError, InputError, JudgeError
-from .judge import Judge, LiteLLMJudge, Usage
+from .judge.base import Judge, Usage
+from .judge.client import LiteLLMJudge
 from .rating import GEval, Rating
-from .readout import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
+from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
 from .samples import Sample, read_samples
 
 __all__ = [

@@ -17,10 +17,14 @@ from typing import Any
 
 from . import prompts
 from .criteria import OFF_GRID, Criterion, ScaleLike, find_criterion
-from .elicitation import Elicitation, Elicited, Question, Sequential, concurrently, run, stream
 from .errors import InputError, JudgeError
-from .judge import Judge, Reply, Usage, judge_of
-from .readout import Reading, read_logprobs, read_text
+from .judge.base import Judge, Reply, Usage
+from .judge.client import judge_of
+from .judge.loops import concurrently, run, stream
+from .judge.sampling import Elicitation, Elicited, Question, Sequential
+from .reading.distribution import Reading
+from .reading.text import read_text
+from .reading.tokens import read_logprobs
 from .samples import Sample
 
 STEPS = ("none", "stored", "auto")

@@ -253,3 +253,11 @@ def _parquet_rows(*files: str) -> Iterator[tuple[int, dict[str, Any]]]:
                     yield number, row
         except (arrow.ArrowException, OSError) as error:
             raise InputError(f"{file}: is not a readable Parquet file: {error}") from None
+
+
+def by_document(samples: Iterable[Sample]) -> dict[str | None, list[Sample]]:
+    """Samples by the document that they belong to: equal `doc_id`, or equal source."""
+    groups: dict[str | None, list[Sample]] = {}
+    for sample in samples:
+        groups.setdefault(sample.doc_id, []).append(sample)
+    return groups

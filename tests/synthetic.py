@@ -9,7 +9,7 @@ import random
 import re
 
 from geval_adapters import Sample, Scale, Usage
-from geval_adapters.judge import Answer, Reply
+from geval_adapters.judge.base import Answer, Reply
 
 
 def samples(documents: int = 12, systems: int = 5, seed: int = 7) -> list[Sample]:

@@ -12,15 +12,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from geval_adapters.agreement import (
-    Agreement,
-    Level,
-    agreement,
-    holm,
-    krippendorff_alpha,
-    permutation_test,
-    williams,
-)
+from geval_adapters.agreement.alpha import krippendorff_alpha
+from geval_adapters.agreement.levels import Agreement, Level, agreement
+from geval_adapters.agreement.significance import holm, permutation_test, williams
 
 settings.register_profile("agreement", deadline=None)  # a slow machine is no failure
 settings.load_profile("agreement")
@@ -176,7 +170,7 @@ def test_many_items_give_the_same_as_few_at_a_time(monkeypatch: pytest.MonkeyPat
     rng = np.random.default_rng(1)
     items: list[Item] = [(rng.normal(), float(rng.integers(1, 6)), d, s) for d in range(9) for s in range(6)]
     whole = run(items, resamples=30)
-    monkeypatch.setattr("geval_adapters.agreement._CELLS", 40)
+    monkeypatch.setattr("geval_adapters.agreement.levels._CELLS", 40)
     in_pieces = run(items, resamples=30)
     for level in ("dataset", "document", "system"):
         for name in Level.__dataclass_fields__:
@@ -192,7 +186,7 @@ def test_a_threshold_chosen_on_part_of_the_items_is_close_to_the_best(
     humans = rng.integers(1, 4, 400)
     predictions = (humans + rng.normal(0, 0.3, 400)).tolist()
     exact = agreement(predictions, humans.tolist(), resamples=0).dataset
-    monkeypatch.setattr("geval_adapters.agreement._CALIBRATION_ITEMS", 100)
+    monkeypatch.setattr("geval_adapters.agreement.levels._CALIBRATION_ITEMS", 100)
     part = agreement(predictions, humans.tolist(), resamples=0).dataset
     assert exact.pairwise_accuracy_calibrated.note != part.pairwise_accuracy_calibrated.note
     best, near = exact.pairwise_accuracy_calibrated.value, part.pairwise_accuracy_calibrated.value

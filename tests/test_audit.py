@@ -20,12 +20,15 @@ import synthetic
 from conftest import Server, completion
 from scipy import stats
 
-from geval_adapters import Sample, Scale, bias, criteria, local, metaeval, report
-from geval_adapters.agreement import krippendorff_alpha
-from geval_adapters.audit import audit, audit_ratings
-from geval_adapters.checks import CHECKS
-from geval_adapters.findings import Audit
-from geval_adapters.inquiry import Inquiry
+from geval_adapters import Sample, Scale, criteria, report
+from geval_adapters.agreement import coefficients, intervals, meta_eval
+from geval_adapters.agreement.alpha import krippendorff_alpha
+from geval_adapters.audit import measures
+from geval_adapters.audit.asking import Inquiry
+from geval_adapters.audit.checks import CHECKS
+from geval_adapters.audit.results import Audit
+from geval_adapters.audit.run import audit, audit_ratings
+from geval_adapters.judge import local
 
 CONSISTENCY = {"summeval/consistency": criteria()["summeval/consistency"]}
 BOTH = CONSISTENCY | {"summeval/fluency": criteria()["summeval/fluency"]}
@@ -35,7 +38,7 @@ RNG = np.random.default_rng(3)
 
 @pytest.fixture(autouse=True)
 def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setitem(bias.bootstrap.__kwdefaults__, "resamples", 120)
+    monkeypatch.setitem(intervals.bootstrap.__kwdefaults__, "resamples", 120)
     monkeypatch.setenv("GEVAL_CACHE", str(tmp_path / "cache"))
 
 
@@ -297,7 +300,7 @@ def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_p
 def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path):
     chosen = criteria()["topical_chat/naturalness"]
     path = data / "responses" / "topical_chat_gpt3.5_nat_rate_explain.json.gz"
-    judged = metaeval.read_judged(path, chosen, "rate_explain")
+    judged = meta_eval.read_judged(path, chosen, "rate_explain")
     found = asyncio.run(audit_ratings(judged, chosen, ["inconsistency"]))
     table = [[item.replies[k] for item in judged.items.values()] for k in range(20)]
     expected = krippendorff_alpha(table, "interval")
@@ -355,15 +358,15 @@ def test_the_partial_correlation_is_that_of_the_residuals():
     y = y + x + z
     ranks = [stats.rankdata(side) for side in (x, y, z)]
     left = [side - np.polyval(np.polyfit(ranks[2], side, 1), ranks[2]) for side in ranks[:2]]
-    assert bias.spearman(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic)
-    assert bias.spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+    assert coefficients.spearman(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic)
+    assert coefficients.spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
 
 
 def test_kendall_and_entropy_are_those_of_scipy():
     x, y = RNG.integers(1, 6, size=(2, 80)).astype(float)
-    assert bias.kendall(x, y) == pytest.approx(stats.kendalltau(x, y).statistic)
-    assert bias.entropy(x) == pytest.approx(stats.entropy(np.unique(x, return_counts=True)[1], base=2))
-    assert bias.kendall(np.ones(5), y[:5]) is None
+    assert coefficients.kendall(x, y) == pytest.approx(stats.kendalltau(x, y).statistic)
+    assert measures.entropy(x) == pytest.approx(stats.entropy(np.unique(x, return_counts=True)[1], base=2))
+    assert coefficients.kendall(np.ones(5), y[:5]) is None
 
 
 def test_the_gaps_between_systems_are_those_of_a_linear_model():
@@ -372,7 +375,7 @@ def test_the_gaps_between_systems_are_those_of_a_linear_model():
     model = np.column_stack([system == k for k in range(3)] + [human]).astype(float)
     level = np.linalg.lstsq(model, judge, rcond=None)[0][:3]
     expected = [level[k] - np.delete(level, k).mean() for k in range(3)]
-    gaps = bias.system_gaps(judge, human, system.astype(float), 4)
+    gaps = measures.system_gaps(judge, human, system.astype(float), 4)
     assert gaps[:3] == pytest.approx(expected)
     assert np.isnan(gaps[3])
 
@@ -383,22 +386,22 @@ def test_the_interval_covers_as_often_as_it_says():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         values = (rng.normal(size=(10, 1)) + 0.5 * rng.normal(size=(10, 3))).ravel()
-        figure = bias.bootstrap(lambda items, values=values: float(values[items].mean()), np.repeat(range(10), 3))
+        figure = intervals.bootstrap(lambda items, values=values: float(values[items].mean()), np.repeat(range(10), 3))
         covered += figure.low < 0 < figure.high
     assert 0.91 <= covered / 200 <= 0.98
 
 
 def test_round_numbers_count_only_where_a_scale_has_others():
-    assert bias.round_number_excess(np.array([1.0, 5.0]), Scale.of("1-5")) is None
+    assert measures.round_number_excess(np.array([1.0, 5.0]), Scale.of("1-5")) is None
     thirds = Scale.of([1, 1.33, 1.67, 2])
-    assert bias.round_number_excess(np.array([1.0, 2.0]), thirds) == pytest.approx(0.5)
-    assert bias.round_number_excess(np.arange(1.0, 101.0), Scale.of("1-100")) == pytest.approx(0)
+    assert measures.round_number_excess(np.array([1.0, 2.0]), thirds) == pytest.approx(0.5)
+    assert measures.round_number_excess(np.arange(1.0, 101.0), Scale.of("1-100")) == pytest.approx(0)
 
 
 def test_scales_are_binned_to_five_levels_of_equal_width():
     for text in ("1-5", "1-10", "1-100"):
         scale = Scale.of(text)
-        levels = bias.binned(np.array(scale.values), scale)
+        levels = measures.binned(np.array(scale.values), scale)
         assert np.unique(levels, return_counts=True)[1].tolist() == [len(scale.values) // 5] * 5
 
 

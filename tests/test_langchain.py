@@ -33,7 +33,8 @@ from langsmith import aevaluate, evaluate, schemas
 from langsmith.evaluation import evaluate_comparative
 from langsmith.run_helpers import tracing_context
 
-from geval_adapters import Criterion, GEval, InputError, JudgeError, Sample, Scale, local
+from geval_adapters import Criterion, GEval, InputError, JudgeError, Sample, Scale
+from geval_adapters.judge import local
 from langchain_geval import (
     ChatModelJudge,
     GEvalType,

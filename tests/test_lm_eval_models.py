@@ -10,7 +10,7 @@ from harness import TASKS, evaluate, figures
 from lm_eval import simple_evaluate
 from lm_eval.tasks import TaskManager
 
-from geval_adapters import local
+from geval_adapters.judge import local
 
 pytestmark = pytest.mark.skipif(not local.is_installed(), reason="the embedded model is not installed (extra: local)")
 

@@ -21,7 +21,7 @@ from lm_eval.tasks._index import TaskIndex
 from typer.testing import CliRunner
 
 from geval_adapters import criteria
-from geval_adapters.cli import app
+from geval_adapters.cli.app import app
 from geval_adapters.prompts import Prompt, wording
 from lm_eval_geval import listing
 

@@ -12,8 +12,8 @@ import pytest
 from harness import DATA, Scripted, evaluate, figures, needs_data
 
 from geval_adapters import InputError, criteria, read_text
-from geval_adapters.agreement import agreement
-from geval_adapters.elicitation import combine
+from geval_adapters.agreement.levels import agreement
+from geval_adapters.judge.sampling import combine
 from geval_adapters.prompts import Prompt
 from lm_eval_geval import data as loading
 from lm_eval_geval.data import load

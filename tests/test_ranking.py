@@ -12,23 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geval_adapters.ranking import (
-    METHODS,
-    SCHEMES,
-    Outcome,
+from geval_adapters.ranking.diagnostics import (
     Position,
-    bradley_terry,
     cyclic_triples,
     debias,
-    most_likely,
-    next_comparisons,
     pairwise_accuracy,
     position,
-    product_of_experts,
-    select,
     self_consistency,
-    win_ratio,
 )
+from geval_adapters.ranking.methods import METHODS, bradley_terry, most_likely, product_of_experts, win_ratio
+from geval_adapters.ranking.outcomes import Outcome
+from geval_adapters.ranking.selection import SCHEMES, next_comparisons, select
 
 NAMES = "abcdef"
 probabilities = st.integers(0, 10).map(lambda tenths: tenths / 10)

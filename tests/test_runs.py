@@ -22,10 +22,10 @@ from conftest import KEY, Server, Trouble, completion, refusal
 
 from geval_adapters import GEval, JudgeError, Sample, read_samples, read_text
 from geval_adapters.criteria import find_criterion
-from geval_adapters.elicitation import Sequential
 from geval_adapters.errors import StopError
-from geval_adapters.judge import LiteLLMJudge
-from geval_adapters.pace import Pace
+from geval_adapters.judge.client import LiteLLMJudge
+from geval_adapters.judge.pace import Pace
+from geval_adapters.judge.sampling import Sequential
 from geval_adapters.prompts import common_prefix
 from geval_adapters.rating import in_prefix_order
 from geval_adapters.samples import sample_of

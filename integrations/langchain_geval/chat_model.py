@@ -17,9 +17,10 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
 from geval_adapters import InputError, JudgeError, Usage
-from geval_adapters.judge import TOP_LOGPROBS, Answer, Reply
-from geval_adapters.prices import cost_of, facts
-from geval_adapters.routes import redact
+from geval_adapters.judge.base import Answer, Reply
+from geval_adapters.judge.client import TOP_LOGPROBS
+from geval_adapters.judge.prices import cost_of, facts
+from geval_adapters.judge.routes import redact
 
 log = logging.getLogger("langchain_geval")
 

@@ -35,7 +35,7 @@ def ratings(
 
     Args:
         criterion: its registered name; the part before the `/` names the data.
-        form: how the judge answers, one of `geval_adapters.readout.FORMS`.
+        form: how the judge answers, one of `geval_adapters.reading.FORMS`.
         data: a local file or folder instead of the public source.
         prompt_dir: a folder with published prompt files, which replace the wording.
         steps: `none`, or those `stored` with the criterion.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geval_adapters import criteria, read_text
-from geval_adapters.elicitation import combine
+from geval_adapters.judge.sampling import combine
 
 Doc = Mapping[str, Any]
 Result = dict[str, Any]

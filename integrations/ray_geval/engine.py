@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from geval_adapters import Comparer, GEval, GEvalError, InputError, LiteLLMJudge, Sample
 from geval_adapters.comparison import RankedDocument, Verdict
-from geval_adapters.elicitation import run
 from geval_adapters.errors import StopError
-from geval_adapters.run import Groups, Known, abreast
+from geval_adapters.judge.loops import run
+from geval_adapters.runs.rank import Groups, Known, abreast
 
 from .dataset import BATCH, STOPPED, cpus, divide, pool, rate_dataset, workers_of
 from .folder import RatingsFolder
@@ -95,7 +95,7 @@ async def rate(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[dict[s
 async def rank(
     comparer: Comparer, groups: Groups, known: Known, keep: Callable[[Verdict], None], **options: Any
 ) -> AsyncGenerator[tuple[str | None, RankedDocument]]:
-    """Rank documents as `geval_adapters.run.rank_here` does, each by one of a cluster's workers.
+    """Rank documents as `geval_adapters.runs.rank_here` does, each by one of a cluster's workers.
 
     A document's new verdicts come to `keep` when all are there, or when its worker cannot go on.
 

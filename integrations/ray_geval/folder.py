@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geval_adapters import InputError
-from geval_adapters.runlog import lock
+from geval_adapters.runs.log import lock
 
 from .schema import RATING, to_row, to_table
 
 
 class RatingsFolder:
-    """A `geval_adapters.runlog.RunLog` of Parquet files, each of which appears whole or not at all.
+    """A `geval_adapters.runs.RunLog` of Parquet files, each of which appears whole or not at all.
 
     A file is written every `ROWS` rows or `SECONDS` seconds, whichever comes first; no more than that can be lost.
 

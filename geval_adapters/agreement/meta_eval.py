@@ -1,0 +1,307 @@
+"""Judges against people: reads what judges said of the same items, and measures how far they agree."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import zip_longest
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from ..criteria import Criterion
+from ..errors import InputError
+from ..judge.sampling import combine
+from ..reading.text import read_text
+from ..samples import Sample, numbered, read_rows, sample_of
+from .alpha import krippendorff_alpha
+from .levels import Agreement, agreement
+from .significance import PermutationTest, WilliamsTest, holm, permutation_test, williams
+
+
+@dataclass(frozen=True)
+class Item:
+    """One rated item: the judge's score and people's, None where there is none, and the scores of single replies."""
+
+    id: str
+    document: str | None
+    system: str | None
+    score: float | None
+    human: float | None
+    replies: tuple[float | None, ...] = ()
+    output: str | None = None
+    reference: str | None = None
+
+
+@dataclass(frozen=True)
+class JudgedFile:
+    """What one judge said.
+
+    Attributes:
+        file: where it stands, or what it is.
+        items: by id.
+        unread: replies that could not be read.
+    """
+
+    file: str
+    items: Mapping[str, Item]
+    unread: int
+
+
+@dataclass(frozen=True)
+class Test:
+    """A judge against the baseline.
+
+    Attributes:
+        judge, baseline: the files.
+        test: `williams` (dataset-level Pearson) or `permutation` (document-level Kendall τ-b).
+        statistic: t, or the difference of the two figures.
+        p, p_one_sided: two-sided p, and that of "the judge agrees better".
+        p_holm: p after Holm's correction over the judges.
+        n: items or documents compared.
+        unmatched: items that only one of the two has.
+        note: why there is no p.
+    """
+
+    judge: str
+    baseline: str
+    test: str
+    statistic: float | None
+    p: float | None
+    p_one_sided: float | None
+    p_holm: float | None
+    n: int
+    unmatched: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class MetaEvaluation:
+    """All that `geval meta-eval` finds."""
+
+    criterion: str
+    judges: list[tuple[JudgedFile, Agreement]]
+    baselines: list[tuple[JudgedFile, Agreement]]
+    tests: list[Test]
+    alphas: dict[str, dict[str, float | None]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        described = [
+            [{"file": judged.file, "unread": judged.unread, **result.to_dict()} for judged, result in group]
+            for group in (self.judges, self.baselines)
+        ]
+        return {
+            "criterion": self.criterion,
+            "judges": described[0],
+            "baselines": described[1],
+            "tests": [asdict(test) for test in self.tests],
+            "alpha": self.alphas,
+        }
+
+
+def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str = "keep") -> JudgedFile:
+    """What a judge said, from ratings of `geval score` or from raw replies in the released G-Eval format.
+
+    Raises:
+        InputError: the file cannot be read, has neither scores nor replies, or nothing about this criterion.
+    """
+    seen: Counter[str] = Counter()
+    unread = 0
+    others: Counter[str] = Counter()
+
+    def item(row: Mapping[str, Any], number: int) -> Item | None:
+        nonlocal unread
+        if "all_responses" in row:
+            sample = numbered(sample_of(row), number, seen)
+            shown = [text for text in (sample.source, sample.context, sample.output) if text]
+            readings = [
+                read_text(reply, criterion.scale, form, criterion, off_grid=off_grid, shown=shown)
+                for reply in row["all_responses"]
+            ]
+            unread += sum(reading.score is None for reading in readings)
+            score = combine(readings).score if readings else None
+            return _item(sample, score, sample.human_score(criterion), tuple(each.score for each in readings))
+        if "score" not in row:
+            raise InputError("has neither a score nor all_responses")
+        if row.get("criterion", criterion.name) != criterion.name:
+            others[str(row["criterion"])] += 1
+            return None
+        identity = str(row.get("id", number))
+        seen[identity] += 1
+        if seen[identity] > 1:
+            raise InputError(f"the id {identity!r} stands here a second time")
+        unread += int(row.get("n_failed") or 0)
+        place = (identity, row.get("doc_id"), row.get("system_id"))
+        return Item(*place, row["score"], row.get("human"), replies_of(row), row.get("output"))
+
+    items = {each.id: each for each in read_rows(path, item) if each is not None}
+    if not items:
+        raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
+    return JudgedFile(str(path), items, unread)
+
+
+def replies_of(row: Mapping[str, Any]) -> tuple[float | None, ...]:
+    """The scores of the single replies that a row of `geval score` was averaged from; empty where it was not.
+
+    >>> replies_of({"method": "samples", "distribution": {"2": 0.5, "4": 0.5}, "n_valid": 2, "n_failed": 1})
+    (2.0, 4.0, None)
+    """
+    if row.get("method") != "samples":
+        return ()
+    read = [float(score) for score, p in row["distribution"].items() for _ in range(round(p * row["n_valid"]))]
+    return (*read, *[None] * row["n_failed"])
+
+
+def _item(sample: Sample, score: float | None, human: float | None, replies: tuple[float | None, ...]) -> Item:
+    return Item(sample.id, sample.doc_id, sample.system_id, score, human, replies, sample.output, sample.reference)
+
+
+def average(files: Sequence[JudgedFile]) -> JudgedFile:
+    """The judges' mean score, for the items that all of them have and scored (Chiang & Lee 2023, §3.3)."""
+    shared = [key for key in files[0].items if all(key in judged.items for judged in files)]
+    items = {}
+    for key in shared:
+        scores = [judged.items[key].score for judged in files]
+        known = [score for score in scores if score is not None]
+        items[key] = replace(files[0].items[key], score=fmean(known) if len(known) == len(scores) else None, replies=())
+    return JudgedFile(f"average of {len(files)} judges", items, sum(judged.unread for judged in files))
+
+
+def evaluate(
+    criterion: Criterion,
+    judges: Sequence[JudgedFile],
+    baseline: JudgedFile | None = None,
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> MetaEvaluation:
+    """Agreement of each judge with people, beside judges that know nothing, and tests against a baseline."""
+    everyone = [*judges, *([baseline] if baseline else [])]
+    return MetaEvaluation(
+        criterion.name,
+        [(judged, _agreement(judged, resamples, seed)) for judged in everyone],
+        [(judged, _agreement(judged, resamples, seed)) for judged in knowing_nothing(everyone[0], criterion, seed)],
+        compare(judges, baseline, resamples=resamples, seed=seed) if baseline else [],
+        _alphas(everyone),
+    )
+
+
+def _agreement(judged: JudgedFile, resamples: int, seed: int) -> Agreement:
+    items = list(judged.items.values())
+    documents = [item.document for item in items]
+    systems = [item.system for item in items]
+    return agreement(
+        [item.score for item in items],
+        [item.human for item in items],
+        documents if all(each is not None for each in documents) else None,
+        systems if all(each is not None for each in systems) else None,
+        resamples=resamples,
+        seed=seed,
+    )
+
+
+def knowing_nothing(judged: JudgedFile, criterion: Criterion, seed: int) -> list[JudgedFile]:
+    """What every judge must beat: a constant, chance, the output's length, and its overlap with a reference."""
+    rng = random.Random(seed)
+    items = list(judged.items.values())
+    columns: dict[str, list[float]] = {
+        "(constant)": [criterion.scale.low for _ in items],
+        "(random)": [rng.choice(criterion.scale.values) for _ in items],
+    }
+    if all(item.output is not None for item in items):
+        columns["(length)"] = [float(len(item.output or "")) for item in items]
+    if all(item.output is not None and item.reference is not None for item in items):
+        columns |= _overlaps([(item.output or "", item.reference or "") for item in items])
+    return [
+        JudgedFile(name, {item.id: replace(item, score=score) for item, score in zip(items, scores, strict=True)}, 0)
+        for name, scores in columns.items()
+    ]
+
+
+def _overlaps(pairs: Sequence[tuple[str, str]]) -> dict[str, list[float]]:
+    from rouge_score.rouge_scorer import RougeScorer
+    from sacrebleu import sentence_bleu
+
+    rouge = RougeScorer(["rougeL"])
+    return {
+        "(ROUGE-L)": [rouge.score(reference, output)["rougeL"].fmeasure for output, reference in pairs],
+        "(BLEU)": [sentence_bleu(output, [reference]).score for output, reference in pairs],
+    }
+
+
+def compare(judges: Sequence[JudgedFile], baseline: JudgedFile, *, resamples: int = 1000, seed: int = 0) -> list[Test]:
+    """Each judge against the baseline, on the items that both scored and people rated.
+
+    Williams' test on dataset-level r (Graham & Baldwin 2014); a paired permutation over documents on document-level
+    τ-b; p-values of the same test corrected after Holm (1979).
+    """
+    tests = [test for judged in judges for test in _against(judged, baseline, max(resamples, 1000), seed)]
+    for kind in ("williams", "permutation"):
+        places = [place for place, test in enumerate(tests) if test.test == kind and test.p is not None]
+        corrected = holm([tests[place].p or 0.0 for place in places])
+        for place, p in zip(places, corrected, strict=True):
+            tests[place] = replace(tests[place], p_holm=p)
+    return tests
+
+
+def _against(judged: JudgedFile, baseline: JudgedFile, resamples: int, seed: int) -> list[Test]:
+    shared = [
+        (judged.items[key], baseline.items[key])
+        for key in judged.items
+        if key in baseline.items
+        and None not in (judged.items[key].score, baseline.items[key].score, judged.items[key].human)
+    ]
+    unmatched = len(set(judged.items) ^ set(baseline.items))
+    mine, theirs = ([pair[side].score for pair in shared] for side in (0, 1))
+    humans = [pair[0].human for pair in shared]
+    documents = [pair[0].document for pair in shared]
+
+    def attempt(kind: str, run: Callable[[], WilliamsTest | PermutationTest]) -> Test:
+        names = (judged.file, baseline.file, kind)
+        try:
+            done = run()
+        except ValueError as error:
+            return Test(*names, None, None, None, None, len(shared), unmatched, str(error))
+        n = done.documents if isinstance(done, PermutationTest) else len(shared)
+        return Test(*names, done.statistic, done.p_two_sided, done.p_one_sided, None, n, unmatched)
+
+    def dataset_level() -> WilliamsTest:
+        r_judge, r_baseline, r_between = (
+            agreement(one, other, resamples=0).dataset.pearson.value
+            for one, other in ((mine, humans), (theirs, humans), (mine, theirs))
+        )
+        if r_judge is None or r_baseline is None or r_between is None:
+            raise ValueError("a correlation is undefined")
+        return williams(r_judge, r_baseline, r_between, len(shared))
+
+    def document_level() -> PermutationTest:
+        if any(document is None for document in documents):
+            raise ValueError("the items name no documents")
+        return permutation_test(mine, theirs, humans, documents, resamples=resamples, seed=seed)
+
+    return [attempt("williams", dataset_level), attempt("permutation", document_level)]
+
+
+def _alphas(files: Sequence[JudgedFile]) -> dict[str, dict[str, float | None]]:
+    """Krippendorff's α between each judge's replies, and between the judges."""
+    tables: dict[str, Sequence[Sequence[float | None]]] = {}
+    for judged in files:
+        by_item = [item.replies for item in judged.items.values()]
+        if max(map(len, by_item), default=0) > 1:
+            tables[judged.file] = list(zip_longest(*by_item))
+    if len(files) > 1:
+        keys = sorted(set().union(*(judged.items for judged in files)))
+        tables["between the judges"] = [
+            [judged.items[key].score if key in judged.items else None for key in keys] for judged in files
+        ]
+    return {
+        name: {
+            "nominal": krippendorff_alpha(table, "nominal"),
+            "ordinal": krippendorff_alpha(table, "ordinal"),
+            "interval": krippendorff_alpha(table, "interval"),
+        }
+        for name, table in tables.items()
+    }

@@ -1,0 +1,295 @@
+"""Asking a judge until its replies make a distribution: by log-probabilities where it has them, else by samples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from statistics import fmean, stdev
+from typing import ClassVar
+
+from ..errors import InputError
+from ..prompts import Messages
+from ..reading.distribution import Reading
+from .base import Judge, Reply, Usage, log
+
+READOUTS = ("auto", "logprobs", "samples")
+METHODS = ("logprobs", "samples", "single")
+SAMPLES = 20
+"""Replies that stand in for a distribution where there are no log-probabilities (Liu et al. 2023, §3)."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """One thing to ask, and how its replies are read.
+
+    Attributes:
+        messages: what the judge is told.
+        read: reads a reply; its second argument says whether by log-probabilities.
+        start: where the answer should begin, for models that can continue one.
+        stop: what ends the answer.
+        room: tokens that the answer may take.
+        shared: how many characters at the beginning other questions have too, where a judge is to be told.
+    """
+
+    messages: Messages
+    read: Callable[[Reply, bool], Reading]
+    start: str
+    stop: str | None
+    room: int
+    shared: int = 0
+
+
+@dataclass(frozen=True)
+class Combined:
+    """Several readings of one sample as one."""
+
+    score: float | None
+    distribution: Mapping[float, float]
+    coverage: float
+    bounds: tuple[float, float]
+    std_error: float | None
+    n_valid: int
+    n_failed: int
+    error: str | None
+
+
+def combine(readings: Sequence[Reading]) -> Combined:
+    """The mean of the readings that have a score; the others are missing, neither 0 nor clipped.
+
+    Coverage and bounds are means over all readings, so that an unread reply lowers the one and widens the other.
+    `std_error = s / √n_valid`.
+
+    >>> from geval_adapters import read_text
+    >>> combined = combine([read_text(reply, "1-5") for reply in ("4", "5", "what?")])
+    >>> combined.score, combined.n_failed, round(combined.coverage, 2), combined.std_error
+    (4.5, 1, 0.67, 0.5)
+    """
+    valid = [reading for reading in readings if reading.score is not None]
+    distribution: dict[float, float] = {}
+    described = valid or [reading for reading in readings if reading.distribution]
+    for reading in described:
+        for score, p in reading.distribution.items():
+            distribution[score] = distribution.get(score, 0.0) + p / len(described)
+    scores = [reading.score for reading in valid if reading.score is not None]
+    reasons = Counter(reading.error for reading in readings if reading.error)
+    return Combined(
+        score=fmean(scores) if scores else None,
+        distribution=dict(sorted(distribution.items())),
+        coverage=fmean(reading.coverage for reading in readings),
+        bounds=(fmean(reading.bounds[0] for reading in readings), fmean(reading.bounds[1] for reading in readings)),
+        std_error=stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else None,
+        n_valid=len(valid),
+        n_failed=len(readings) - len(valid),
+        error=None if scores else reasons.most_common(1)[0][0],
+    )
+
+
+@dataclass(frozen=True)
+class Elicited:
+    """What a judge's replies came to, how they were read, what they cost, and which model gave them if that varies."""
+
+    combined: Combined
+    text: str
+    method: str
+    n: int
+    usage: Usage
+    model: str | None
+
+
+@dataclass(frozen=True)
+class Sequential:
+    """Sequential sampling: replies are asked for until the standard error of their mean falls under a target.
+
+    A few replies that happen to agree say little about the spread of all. So one reply that lies half the scale away is
+    imagined beside them: `se² = (Σ (x − mean)² + (span / 2)²) / m²` for m replies that were read.
+
+    Attributes:
+        target: the standard error aimed at, in units of the score.
+        span: from the lowest score to the highest.
+
+    >>> Sequential(target=0.4, span=4).wanted([4, 4, 4], asked=3, most=20)
+    3
+    """
+
+    target: float
+    span: float
+    FIRST: ClassVar[int] = 3
+
+    def wanted(self, scores: Sequence[float], asked: int, most: int) -> int:
+        """How many replies to ask for next: what seems to be lacking, but no more than were asked for so far."""
+        least = min(self.FIRST, most)
+        if asked < least:
+            return least - asked
+        if not scores:
+            return min(asked, most - asked)
+        mean = fmean(scores)
+        variance = (sum((score - mean) ** 2 for score in scores) + (self.span / 2) ** 2) / len(scores)
+        return max(0, min(ceil(variance / self.target**2) - len(scores), asked, most - asked))
+
+
+class Elicitation:
+    """Asks a judge questions, and remembers what that judge turned out to have.
+
+    Args:
+        judge: who is asked.
+        n: replies per question; the default is 1 where log-probabilities are read, else 20.
+        temperature: the default is 0 for a single reply and 1 for several.
+        readout: `logprobs`, `samples`, or `auto`: the former where the judge has them.
+        sequential: when to stop sampling before `n` replies.
+
+    Raises:
+        InputError: an unknown readout, or no replies.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        n: int | None = None,
+        temperature: float | None = None,
+        readout: str = "auto",
+        sequential: Sequential | None = None,
+    ) -> None:
+        if readout not in READOUTS:
+            raise InputError(f"unknown readout {readout!r}; known: {', '.join(READOUTS)}")
+        if n is not None and n < 1:
+            raise InputError(f"n must be at least 1, got {n}")
+        self.judge = judge
+        self.n = n
+        self.temperature = None if temperature is None else float(temperature)
+        self.readout = readout
+        self.sequential = sequential
+        self._reads_logprobs = readout != "samples"
+        self._gave_logprobs = False
+        self.needs_room = False
+
+    @property
+    def width(self) -> int:
+        """How many questions are worth asking at once."""
+        return 2 * int(getattr(self.judge, "concurrency", 16))
+
+    async def ask(self, questions: Sequence[Question]) -> Elicited:
+        """The replies to some questions as one; several questions share the replies evenly.
+
+        Raises:
+            JudgeError: the judge cannot be asked at all. Whatever else fails is in the result's `error`.
+        """
+        probe = _Replies()
+        if self._reads_logprobs:
+            n = self.n or 1
+            replies = probe = await self._ask_all(questions, range(n), n, logprobs=True)
+            given = any(each.logprobs for each in replies.replies)
+            self._gave_logprobs |= given
+            if given or self.readout == "logprobs" or any(each.error for each in replies.replies):
+                return replies.elicited("logprobs", n)
+            if self._reads_logprobs and not self._gave_logprobs:
+                log.warning("%s gives no log-probabilities: samples are used instead", self.judge.name)
+                self._reads_logprobs = False
+        n = self.n or SAMPLES
+        replies = _Replies(usage=probe.usage)
+        while more := self._wanted(replies, n):
+            asked = len(replies.replies)
+            replies += await self._ask_all(questions, range(asked, asked + more), n, logprobs=False)
+        return replies.elicited("samples" if n > 1 else "single", n)
+
+    def _wanted(self, replies: _Replies, n: int) -> int:
+        asked = len(replies.replies)
+        if self.sequential is None:
+            return n - asked
+        scores = [reading.score for reading in replies.readings if reading.score is not None]
+        return self.sequential.wanted(scores, asked, n)
+
+    async def _ask_all(self, questions: Sequence[Question], places: range, n: int, logprobs: bool) -> _Replies:
+        """Replies number `places` of `n`."""
+        all_replies = _Replies()
+        for index, question in enumerate(questions):
+            share = sum(place % len(questions) == index for place in places)
+            if not share:
+                continue
+            replies = await self._ask(question, share, n, logprobs)
+            if replies.cut_short():
+                if not self.needs_room:
+                    log.warning("%s needs more room before its answer: asked without a limit", self.judge.name)
+                    self.needs_room = True
+                all_replies.usage += replies.usage
+                replies = await self._ask(question, share, n, logprobs)
+            all_replies += replies
+        return all_replies
+
+    async def _ask(self, question: Question, share: int, n: int, logprobs: bool) -> _Replies:
+        answer = await self.judge.ask(
+            question.messages,
+            n=share,
+            temperature=self._temperature(n),
+            max_tokens=None if self.needs_room else question.room,
+            logprobs=logprobs,
+            stop=question.stop,
+            start=question.start,
+            **({"shared": question.shared} if question.shared else {}),  # only some judges can be told
+        )
+        readings = [_read(question, reply, logprobs) for reply in answer.replies]
+        return _Replies(answer.replies, readings, answer.usage, answer.model)
+
+    def _temperature(self, n: int) -> float:
+        return self.temperature if self.temperature is not None else float(n > 1)
+
+    def signature(self, elicited: Elicited) -> dict[str, str]:
+        """What of the asking could change a score, for a signature."""
+        refused = getattr(self.judge, "without", ())
+        temperature = "default" if "temperature" in refused else f"{self._temperature(elicited.n):g}"
+        n = self._sampled(elicited.n) if elicited.method == "samples" else str(elicited.n)
+        return {"n": n, "temperature": temperature, "readout": elicited.method}
+
+    def expected(self) -> dict[str, set[str]]:
+        """The same as far as it is known before anything is asked: the values that each part can have."""
+        methods = {"logprobs": {"logprobs"}, "samples": {"samples", "single"}, "auto": {*METHODS}}[self.readout]
+        several = self._sampled(self.n or SAMPLES)
+        ns = {str(self.n or 1)} if self.readout == "logprobs" else {str(self.n or 1), several}
+        parts = {"n": ns if self.readout != "samples" else {several}, "readout": methods}
+        if self.temperature is not None:
+            parts["temperature"] = {f"{self.temperature:g}", "default"}
+        return parts
+
+    def _sampled(self, n: int) -> str:
+        """How many replies, as a signature has it."""
+        if self.sequential is None or n <= Sequential.FIRST:
+            return str(n)
+        return f"{Sequential.FIRST}-{n}@{self.sequential.target / self.sequential.span:g}"
+
+
+@dataclass
+class _Replies:
+    """Replies as they come in, each with its reading."""
+
+    replies: list[Reply] = field(default_factory=list)
+    readings: list[Reading] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+
+    def __iadd__(self, other: _Replies) -> _Replies:
+        self.replies += other.replies
+        self.readings += other.readings
+        self.usage += other.usage
+        self.model = other.model
+        return self
+
+    def cut_short(self) -> bool:
+        """Whether a reply ran out of room before it could be read."""
+        return any(
+            reply.cut and reading.score is None for reply, reading in zip(self.replies, self.readings, strict=True)
+        )
+
+    def elicited(self, method: str, n: int) -> Elicited:
+        both = zip(self.replies, self.readings, strict=True)
+        text = next((reply.text for reply, reading in both if reading.score is not None), "")
+        return Elicited(combine(self.readings), text, method, n, self.usage, self.model)
+
+
+def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:
+    reading = question.read(reply, logprobs)
+    if reply.error:
+        return replace(reading, error=reply.error)
+    if logprobs and not reply.logprobs:
+        return replace(reading, error="the reply has no log-probabilities (readout auto or samples does without)")
+    return reading

@@ -1,0 +1,17 @@
+"""A judge's reply becomes a distribution over the scale."""
+
+from .distribution import FORMS, MIN_COVERAGE, Reading
+from .text import read_text
+from .tokens import read_logprobs
+from .verdict import VERDICTS, read_verdict, read_verdict_logprobs
+
+__all__ = [
+    "FORMS",
+    "MIN_COVERAGE",
+    "VERDICTS",
+    "Reading",
+    "read_logprobs",
+    "read_text",
+    "read_verdict",
+    "read_verdict_logprobs",
+]

@@ -1,0 +1,66 @@
+"""From a judge's reply to a distribution over the scale.
+
+A rating is first found in the *text*: the number or word after the label, wherever the form puts it. Text that is not
+the judge's verdict (its thinking, ranges such as "1-5", what it quotes) is blanked out beforehand, character for
+character, so that a position in the cleaned text is one in the reply. The reading of log-probabilities then maps that
+position to its token: there is no fixed index, and no search for an equal digit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..criteria import Scale
+
+FORMS = ("score_only", "free_text", "rate_explain", "analyze_rate")
+"""The output forms of Chiang & Lee (2023), §3.2."""
+
+MIN_COVERAGE = 0.5
+"""A distribution that holds less than this share of the probability mass is not trusted."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one reply says about the score.
+
+    Attributes:
+        score: `Σ s·p(s)` (Liu et al. 2023, eq. 1); None where the reply could not be read or is not trusted.
+        distribution: score to probability, summing to one; empty where nothing was read.
+        coverage: the share of the probability mass that lies on the scale; 1 for a rating read from text.
+        bounds: the lowest and the highest value of the score if the mass off the scale were known.
+        error: why there is no score.
+        off_grid: whether the judge answered between two steps of the scale.
+    """
+
+    score: float | None
+    distribution: Mapping[float, float]
+    coverage: float
+    bounds: tuple[float, float]
+    error: str | None = None
+    off_grid: bool = False
+
+
+def _distribution(
+    masses: dict[float, float], unknown: list[tuple[float, float, float]], scale: Scale, off_grid: bool
+) -> Reading:
+    total = sum(masses.values())
+    if total > 1:  # rounding in the provider's log-probabilities
+        masses, total = {value: mass / total for value, mass in masses.items()}, 1.0
+    if total <= 0:
+        return _unread(scale, "no score of the scale is among the alternatives at the rating's position")
+    distribution = {value: masses[value] / total for value in sorted(masses)}
+    score = min(max(sum(value * p for value, p in distribution.items()), scale.low), scale.high)
+    known = sum(value * mass for value, mass in masses.items())
+    missing = max(0.0, 1.0 - total - sum(mass for mass, _, _ in unknown))
+    low = known + missing * scale.low + sum(mass * least for mass, least, _ in unknown)
+    high = known + missing * scale.high + sum(mass * most for mass, _, most in unknown)
+    bounds = (max(low, scale.low), min(high, scale.high))
+    if total < MIN_COVERAGE:
+        error = f"not trusted: coverage {total:.3g} is below {MIN_COVERAGE:g}"
+        return Reading(None, distribution, total, bounds, error, off_grid)
+    return Reading(score, distribution, total, bounds, None, off_grid)
+
+
+def _unread(scale: Scale, reason: str) -> Reading:
+    return Reading(None, {}, 0.0, (scale.low, scale.high), reason)

@@ -1,0 +1,30 @@
+"""Results as terminal tables and as one self-contained page."""
+
+from .agreement import LEVELS, agreement_plots, agreement_sections
+from .audit import audit_page, audit_sections
+from .page import page
+from .ranking import ranking_sections
+from .sections import Card, Section
+from .summary import Summary, cost, estimates_table, ratings_table, summary_table, tokens
+from .terminal import plain, print_sections, table
+
+__all__ = [
+    "LEVELS",
+    "Card",
+    "Section",
+    "Summary",
+    "agreement_plots",
+    "agreement_sections",
+    "audit_page",
+    "audit_sections",
+    "cost",
+    "estimates_table",
+    "page",
+    "plain",
+    "print_sections",
+    "ranking_sections",
+    "ratings_table",
+    "summary_table",
+    "table",
+    "tokens",
+]

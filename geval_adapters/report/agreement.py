@@ -1,0 +1,103 @@
+"""What people look at: summaries and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from .page import _figure, _once, _tail
+from .sections import Section, _number
+
+if TYPE_CHECKING:
+    from ..agreement.levels import Agreement, Coefficient
+    from ..agreement.meta_eval import MetaEvaluation
+
+_COEFFICIENTS = {
+    "pearson": "Pearson r",
+    "spearman": "Spearman ρ",
+    "kendall_b": "Kendall τ-b",
+    "kendall_c": "Kendall τ-c",
+    "pairwise_accuracy": "pairs right",
+    "pairwise_accuracy_calibrated": "pairs right (ε)",
+}
+LEVELS = ("dataset", "document", "system")
+
+
+def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -> Iterator[Section]:
+    """The tables of a meta-evaluation: one per level, then tests and α."""
+    everyone = [*result.judges, *result.baselines]
+    for level in levels:
+        heads = ("judge", "n", "unread", *_COEFFICIENTS.values(), "skipped")
+        rows, notes = [], []
+        for judged, agreement in everyone:
+            figures = getattr(agreement, level)
+            if figures is None:
+                notes += [f"{_tail(judged.file)}: {note}" for note in agreement.notes if level in note]
+                continue
+            first = figures.pearson
+            shown = [_figure(getattr(figures, name)) for name in _COEFFICIENTS]
+            skipped = f"{first.skipped} constant" if first.skipped else "0"
+            rows.append([_tail(judged.file), str(first.n), str(judged.unread), *shown, skipped])
+        if rows:
+            yield Section(f"{level}-level agreement with people: {result.criterion}", heads, rows, _once(notes))
+    notes = _once(
+        f"{_tail(judged.file)}: {note}" for judged, agreement in result.judges for note in _remarks(agreement)
+    )
+    if notes:
+        yield Section("remarks", notes=notes)
+    if result.tests:
+        heads = ("judge", "against", "test", "statistic", "p", "p one-sided", "p (Holm)", "n", "unmatched", "")
+        rows = [
+            [
+                *(_tail(test.judge), _tail(test.baseline), test.test),
+                *map(_number, (test.statistic, test.p, test.p_one_sided, test.p_holm)),
+                *(str(test.n), str(test.unmatched), test.note),
+            ]
+            for test in result.tests
+        ]  # fmt: skip
+        what = "Williams: dataset-level r. Permutation over documents: document-level τ-b."
+        yield Section("is the judge better than the baseline?", heads, rows, [what])
+    if result.alphas:
+        rows = [[_tail(name), *map(_number, alphas.values())] for name, alphas in result.alphas.items()]
+        yield Section(
+            "Krippendorff's α between a judge's replies, and between judges",
+            ("", "nominal", "ordinal", "interval"),
+            rows,
+        )
+
+
+def agreement_plots(result: MetaEvaluation) -> Iterator[Section]:
+    """The pictures of a meta-evaluation."""
+    from . import plots
+
+    drawn = []
+    for name, level in (("pearson", "dataset"), ("kendall_b", "document")):
+        rows: list[plots.Interval] = []
+        for judged, agreement in [*result.judges, *result.baselines]:
+            figure: Coefficient | None = getattr(getattr(agreement, level), name, None)
+            if figure is not None and figure.value is not None:
+                rows.append((_tail(judged.file), figure.value, figure.low, figure.high))
+        drawn.append(plots.intervals(rows, f"{_COEFFICIENTS[name]}, {level} level"))
+    yield Section("agreement, with 95 % intervals", plots=drawn)
+    for judged, _ in result.judges:
+        pairs = [(i.score, i.human) for i in judged.items.values() if i.score is not None and i.human is not None]
+        if pairs:
+            judge, human = [score for score, _ in pairs], [score for _, score in pairs]
+            drawn = [
+                plots.scatter(judge, human, "items by both scores; larger: more items"),
+                plots.histogram({"judge": judge, "people": human}, "how often each score is given"),
+            ]
+            yield Section(_tail(judged.file), plots=drawn)
+
+
+def _remarks(agreement: Agreement) -> Iterator[str]:
+    yield from agreement.notes
+    for level in LEVELS:
+        figures = getattr(agreement, level)
+        for name, shown in _COEFFICIENTS.items() if figures else ():
+            figure = getattr(figures, name)
+            if figure.value is None:
+                yield f"{shown}, {level} level, is {figure.note}"
+            elif figure.skipped and figure.value_constant_as_zero is not None:
+                zero = figure.value_constant_as_zero
+                yield f"{shown}, {level} level: {zero:.3f} if the {figure.skipped} constant documents count as 0"

@@ -1,0 +1,39 @@
+"""What people look at: summaries and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Card:
+    """A finding at a glance; `anchor` names the section that says more."""
+
+    title: str
+    badge: str
+    tone: str
+    text: str
+    plot: str
+    anchor: str
+
+
+@dataclass
+class Section:
+    """A part of a report: what it is about, pictures, a table and remarks. Terminal and page show the same."""
+
+    title: str
+    heads: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    notes: Sequence[str] = ()
+    plots: Sequence[str] = ()
+    badge: str = ""
+    tone: str = ""
+    lead: str = ""
+    code: str = ""
+    anchor: str = ""
+    cards: Sequence[Card] = ()
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2g}" if abs(value) < 0.001 else f"{value:.3f}"

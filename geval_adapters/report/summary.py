@@ -1,0 +1,168 @@
+"""What people look at: summaries and tables."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from ..judge.base import Usage
+from .terminal import plain, table
+
+if TYPE_CHECKING:
+    from ..runs.dry_run import Estimate
+
+
+@dataclass
+class Summary:
+    """What the ratings of one criterion come to, kept up row by row.
+
+    >>> summary = Summary("coherence")
+    >>> summary.to_dict()["mean"] is None
+    True
+    """
+
+    criterion: str
+    n: int = 0
+    failed: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    methods: Counter[str] = field(default_factory=Counter)
+    signatures: Counter[str] = field(default_factory=Counter)
+    usage: Usage = field(default_factory=Usage)
+    coverage: float = 0.0
+    saved: int = 0
+    _mean: float = 0.0
+    _squares: float = 0.0
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Count in one rating, as `Rating.to_dict` gives it.
+
+        Mean and variance after Welford (1962), so that no score has to be kept.
+        """
+        self.usage += Usage(**row["usage"])
+        if row["score"] is None:
+            self.failed += 1
+            self.reasons[_short(row["error"] or "no reason given")] += 1
+            return
+        self.n += 1
+        self.methods[row["method"]] += 1
+        self.signatures[row["signature"]] += 1
+        self.coverage += row["coverage"]
+        if most := re.search(r"\|n:\d+-(\d+)@", row["signature"]):
+            self.saved += int(most[1]) - row["n_valid"] - row["n_failed"]
+        step = row["score"] - self._mean
+        self._mean += step / self.n
+        self._squares += step * (row["score"] - self._mean)
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores that there are."""
+        return self._mean if self.n else None
+
+    @property
+    def std_error(self) -> float | None:
+        """`s / √n` over samples; None for fewer than two."""
+        return math.sqrt(self._squares / (self.n - 1) / self.n) if self.n > 1 else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as JSON has it."""
+        return {
+            "criterion": self.criterion,
+            "n": self.n,
+            "mean": self.mean,
+            "std_error": self.std_error,
+            "failed": self.failed,
+            "reasons": dict(self.reasons),
+            "methods": dict(self.methods),
+            "coverage": self.coverage / self.n if self.n else None,
+            "samples_saved": self.saved,
+            "usage": vars(self.usage),
+            "signatures": list(self.signatures),
+        }
+
+
+def summary_table(summaries: Iterable[Summary], console: Console) -> Table:
+    """One row per criterion."""
+    rows = [
+        [
+            each.criterion,
+            str(each.n),
+            "-" if each.mean is None else f"{each.mean:.3f}",
+            "-" if each.std_error is None else f"{each.std_error:.3f}",
+            str(each.failed),
+            ", ".join(each.methods) or "-",
+            f"{each.coverage / each.n:.3f}" if each.n else "-",
+            tokens(each.usage),
+            cost(each.usage),
+        ]
+        for each in summaries
+    ]
+    heads = ("criterion", "n", "mean", "± std. error", "failed", "method", "coverage", "tokens (cached) in/out", "cost")
+    return table(heads, rows, console)
+
+
+def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Table:
+    """One row per rating, each as `Rating.to_dict` gives it."""
+    rows = [
+        [
+            rating["id"],
+            rating["criterion"],
+            "-" if rating["score"] is None else f"{rating['score']:.2f}",
+            f"{rating['bounds'][0]:.2f}-{rating['bounds'][1]:.2f}",
+            f"{rating['coverage']:.2f}",
+            rating["method"],
+            rating["error"] or rating["output"],
+        ]
+        for rating in ratings
+    ]
+    return table(
+        ("id", "criterion", "score", "bounds", "coverage", "method", "output, or why there is no score"), rows, console
+    )
+
+
+def estimates_table(estimates: Iterable[Estimate], console: Console) -> Table:
+    """One row per criterion."""
+    rows = [
+        [
+            each.criterion,
+            str(each.ratings),
+            each.readout,
+            f"{each.requests:,}",
+            f"{each.prompt_tokens:,}",
+            f"{each.cacheable_tokens / max(1, each.prompt_tokens):.0%}",
+            f"{each.completion_tokens:,}",
+            _dollars(each.cost),
+            _dollars(each.cost_cached),
+        ]
+        for each in estimates
+    ]
+    heads = (
+        *("criterion", "ratings", "read by", "requests", "prompt tokens", "cacheable", "completion tokens at most"),
+        *("cost at most", "with a prefix cache"),
+    )
+    return table(heads, rows, console)
+
+
+def tokens(usage: Usage) -> str:
+    """Prompt tokens, those of them that a cache served, and completion tokens."""
+    return f"{usage.prompt_tokens:,} ({usage.cached_tokens:,}) / {usage.completion_tokens:,}"
+
+
+def cost(usage: Usage) -> str:
+    """Dollars, or that they are not known."""
+    return _dollars(usage.cost)
+
+
+def _dollars(cost: float | None) -> str:
+    return "unknown" if cost is None else "free" if cost == 0 else f"${cost:.4f}"
+
+
+def _short(reason: str) -> str:
+    """The reason without what differs from reply to reply."""
+    return plain(re.sub(r"(no rating in the reply|the judge refused): .*", r"\1", reason, flags=re.DOTALL), 200)

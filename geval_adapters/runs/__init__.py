@@ -1,0 +1,30 @@
+"""What the command line and engines run: input, log, progress, rating and ranking of files."""
+
+from .breaker import Breaker
+from .input import Input
+from .log import Log, RunLog, lock
+from .progress import errors, output_console, progress, say, say_faults
+from .rank import Groups, Known, Rank, RankRun, abreast, rank_here
+from .score import Rate, ScoreRun, rate_here
+
+__all__ = [
+    "Breaker",
+    "Groups",
+    "Input",
+    "Known",
+    "Log",
+    "Rank",
+    "RankRun",
+    "Rate",
+    "RunLog",
+    "ScoreRun",
+    "abreast",
+    "errors",
+    "lock",
+    "output_console",
+    "progress",
+    "rank_here",
+    "rate_here",
+    "say",
+    "say_faults",
+]

@@ -1,0 +1,86 @@
+"""What a run would ask for and cost, before anything is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ..judge.client import LiteLLMJudge
+from ..judge.prices import count_tokens
+from ..judge.sampling import SAMPLES
+from ..prompts import common_prefix
+from ..rating import GEval, in_prefix_order
+from ..samples import Sample
+
+LEAST_CACHED = 1024
+"""Tokens that must be shared before OpenAI's cache serves them, and those of most others."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What rating some samples by one criterion would take.
+
+    Attributes:
+        ratings: how many.
+        requests: how many, if none has to be sent again.
+        prompt_tokens: of all requests, as LiteLLM's tokenizer for the model counts them.
+        cacheable_tokens: those of them that the request before has at its beginning too, so that a prefix cache can
+            serve them; a provider's does so only from `LEAST_CACHED` tokens on, an engine's of one's own always.
+        completion_tokens: the most that the answers may take.
+        cost, cost_cached: dollars at the most, without and with such a cache; None where the price is not known.
+        readout: what was assumed of the judge.
+    """
+
+    criterion: str
+    ratings: int
+    requests: int
+    prompt_tokens: int
+    cacheable_tokens: int
+    completion_tokens: int
+    cost: float | None
+    cost_cached: float | None
+    readout: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return vars(self)
+
+
+def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Estimate:
+    """What rating the samples would take; the judge is not asked.
+
+    A judge that declares log-probabilities is taken at its word.
+    """
+    elicitation = geval.elicitation
+    reads_logprobs = elicitation.readout != "samples" and judge.takes("logprobs")
+    n = elicitation.n or (1 if reads_logprobs else SAMPLES)
+    at_once = n if judge.takes("n") else 1
+    ratings = requests = prompt = cacheable = completion = 0
+    least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
+    previous = ""
+    for sample, _ in in_prefix_order(samples, geval.criterion):
+        ratings += 1
+        for index, each in enumerate(geval.prompts):
+            share = n // len(geval.prompts) + (index < n % len(geval.prompts))
+            sent = -(-share // at_once)
+            content = each.messages(sample)[0]["content"]
+            tokens = count_tokens(judge.name, content)
+            common = common_prefix(previous, content) / max(1, len(content))
+            requests += sent
+            prompt += sent * tokens
+            shared = [int(tokens * common)] * min(sent, 1) + [tokens] * (sent - 1)
+            cacheable += sum(each for each in shared if each >= least)
+            completion += share * each.room(geval.explain)
+            previous = content
+    return Estimate(
+        criterion=geval.criterion.name,
+        ratings=ratings,
+        requests=requests,
+        prompt_tokens=prompt,
+        cacheable_tokens=cacheable,
+        completion_tokens=completion,
+        cost=judge.price(prompt, 0, 0, completion),
+        cost_cached=judge.price(prompt, cacheable, 0, completion),
+        readout="log-probabilities" if reads_logprobs else f"{n} samples",
+    )

@@ -1,0 +1,144 @@
+"""One run of the command line: what is read, what was done before, how it goes on, and what is printed of it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+from .. import report
+from ..comparison import Comparer, RankedDocument, Verdict
+from ..errors import InputError
+from ..judge.base import Usage
+from ..judge.loops import concurrently
+from ..samples import Sample, by_document
+from .breaker import Breaker
+from .input import Input
+from .log import Log, RunLog, differences
+from .progress import progress
+
+if TYPE_CHECKING:
+    from ..ranking.documents import Ranked
+
+Groups = Mapping[str | None, Sequence[Sample]]
+"""The candidates of each document."""
+
+Known = Mapping[tuple[str, str], Verdict]
+"""Verdicts by the candidates' ids, in the order shown."""
+
+Rank = Callable[..., AsyncGenerator[tuple[str | None, RankedDocument]]]
+"""What ranks documents, called as `rank_here` is: each document with its name, as they come."""
+
+
+async def rank_here(
+    comparer: Comparer, groups: Groups, known: Known, keep: Callable[[Verdict], None], **options: Any
+) -> AsyncGenerator[tuple[str | None, RankedDocument]]:
+    """Rank in this process; `known`, `keep` and the options are those of `Comparer.arank`."""
+
+    async def ranked(name: str | None, samples: Sequence[Sample]) -> tuple[str | None, RankedDocument]:
+        return name, await comparer.arank(samples, known=known, keep=keep, **options)
+
+    jobs = (ranked(name, samples) for name, samples in groups.items())
+    async with aclosing(concurrently(jobs, abreast(comparer, groups), ordered=False)) as documents:
+        async for document in documents:
+            yield document
+
+
+def abreast(comparer: Comparer, groups: Groups) -> int:
+    """How many documents to rank at once so that they keep the judge busy."""
+    return max(1, comparer.elicitation.width // min(map(len, groups.values())))
+
+
+class RankRun:
+    """`geval rank`: verdicts to the log as they come; rankings come from the verdicts.
+
+    Raises:
+        InputError: the log holds other things than verdicts of this judge on these samples.
+    """
+
+    def __init__(
+        self, comparer: Comparer, data: Input, log: RunLog | None, max_failures: float, rank: Rank = rank_here
+    ) -> None:
+        self.comparer = comparer
+        self.groups = by_document(data)
+        self._ranked: dict[str | None, RankedDocument] = {}
+        self._log = log
+        self._rank = rank
+        self._breaker = Breaker(max_failures)
+        self._known: dict[tuple[str, str], Verdict] = {}
+        self._failed = 0
+        self._usage = Usage()
+
+    async def rank(self, **options: Any) -> None:
+        """Rank each document's candidates."""
+        if self._log:
+            self._resume(self._log)
+        with progress(len(self.groups), 0) as tick:
+            ranked = self._rank(self.comparer, self.groups, self._known, self._keep, **options)
+            async with aclosing(ranked) as documents:
+                async for name, document in documents:
+                    self._ranked[name] = document
+                    tick(self._failed, report.cost(self._usage))
+
+    def _resume(self, log: RunLog) -> None:
+        expected = self.comparer.expected()
+        samples = {sample.id: sample for group in self.groups.values() for sample in group}
+
+        def take(row: dict[str, Any]) -> None:
+            _check_kind(log, "verdicts", row, expected)
+            first, second = samples.get(row["first"]), samples.get(row["second"])
+            if first is None or second is None:
+                return
+            verdict = Verdict.from_dict(row, first, second)
+            if verdict.to_dict()["sample"] != row["sample"]:
+                raise InputError(f"{log.path}: {first.id!r} or {second.id!r} has another text; name another --output")
+            if row["error"] is None:
+                self._known[first.id, second.id] = verdict
+                self._usage += verdict.usage
+
+        log.resume(take)
+
+    def _keep(self, verdict: Verdict) -> None:
+        if self._log:
+            self._log.write(verdict.to_dict())
+        self._usage += verdict.usage
+        self._failed += verdict.p_first is None
+        self._breaker.count(verdict.error)
+
+    @property
+    def documents(self) -> dict[str | None, RankedDocument]:
+        """The documents that are ranked, in the order of the input."""
+        return {name: self._ranked[name] for name in self.groups if name in self._ranked}
+
+    def verdicts(self) -> Iterator[Verdict]:
+        """All verdicts on the documents that are ranked."""
+        for document in self.documents.values():
+            yield from document.verdicts
+
+    def result(self, method: str) -> Ranked:
+        """What the verdicts on the documents that are ranked come to."""
+        from ..ranking.documents import ranked
+
+        criterion = self.comparer.criterion
+        human: dict[tuple[str | None, Hashable], float] = {
+            (name, sample.id): known
+            for name, document in self.documents.items()
+            for sample in document.samples.values()
+            if (known := sample.human_score(criterion)) is not None
+        }
+        judged = {name: document.outcomes for name, document in self.documents.items()}
+        return ranked(criterion.name, method, judged, human, systems=False)
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """One row per candidate of the documents that are ranked."""
+        for document in self.documents.values():
+            yield from document.rows(self.comparer.criterion)
+
+
+def _check_kind(log: Log, what: str, row: Mapping[str, Any], expected: Mapping[str, Collection[str]]) -> None:
+    """Raise InputError where a row of the log is of another kind than this run's rows will be."""
+    if wrong := differences(row["signature"], expected):
+        raise InputError(
+            f"{log.path}: holds {what} that this run's cannot stand beside: {'; '.join(wrong)}."
+            " Name another --output, or run as before"
+        )

@@ -1,0 +1,145 @@
+"""One run of the command line: what is read, what was done before, how it goes on, and what is printed of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from .. import report
+from ..errors import InputError
+from ..judge.base import Usage
+from ..judge.client import LiteLLMJudge
+from ..rating import GEval
+from ..samples import Sample
+from .breaker import Breaker
+from .input import Input
+from .log import Log
+from .progress import output_console, progress, say, say_faults
+from .rank import _check_kind
+
+Rate = Callable[[GEval, Iterable[Sample]], AsyncGenerator[dict[str, Any]]]
+"""What rates samples: the rows of a ratings file, as they come."""
+
+
+async def rate_here(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[dict[str, Any]]:
+    """Rate in this process."""
+    async with aclosing(geval.arate_many(samples)) as ratings:
+        async for rating in ratings:
+            yield rating.to_dict()
+
+
+class ScoreRun:
+    """`geval score`: ratings to the output as they come, a progress bar, and what is printed at the end.
+
+    Raises:
+        InputError: the output holds other things than ratings of these samples by this judge.
+    """
+
+    SHOWN = 20
+
+    def __init__(
+        self,
+        judge: LiteLLMJudge,
+        gevals: Sequence[GEval],
+        data: Input,
+        log: Log | None,
+        max_failures: float,
+        as_json: bool,
+        rate: Rate = rate_here,
+    ) -> None:
+        self.judge = judge
+        self.gevals = gevals
+        self.data = data
+        self.as_json = as_json
+        self.summaries = {each.criterion.name: report.Summary(each.criterion.name) for each in gevals}
+        self._log = log
+        self._rate = rate
+        self._breaker = Breaker(max_failures)
+        self._first: list[Mapping[str, Any]] = []
+        self._done: set[tuple[str, str]] = set()
+        self._others = 0
+        self._opened = False
+
+    async def rate(self) -> None:
+        """Rate every sample by every criterion, those aside that have been."""
+        if self._log:
+            await self._resume(self._log)
+        with progress(self.data.total * len(self.gevals), len(self._done)) as tick:
+            for geval in self.gevals:
+                name = geval.criterion.name
+                missing = (sample for sample in self.data if (name, sample.id) not in self._done)
+                async with aclosing(self._rate(geval, missing)) as rows:
+                    async for row in rows:
+                        self._keep(row)
+                        spent = sum((each.usage for each in self.summaries.values()), Usage())
+                        tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
+                        self._breaker.count(row["error"])
+                self.summaries[name].usage += geval.steps_usage
+
+    async def _resume(self, log: Log) -> None:
+        expected = {geval.criterion.name: await geval.aexpected() for geval in self.gevals}
+        digests: dict[str, str] = {}
+
+        def take(row: dict[str, Any]) -> None:
+            name, identity = row["criterion"], row["id"]
+            if not digests:
+                digests.update((sample.id, sample.digest) for sample in self.data)
+            if name not in expected or identity not in digests:
+                self._others += 1
+                return
+            _check_kind(log, "ratings", row, expected[name])
+            if row["sample"] != digests[identity]:
+                raise InputError(f"{log.path}: sample {identity!r} has another text there; name another --output")
+            if row["error"] is None:
+                self._done.add((name, identity))
+                self._count(row)
+
+        log.resume(take)
+
+    def _keep(self, row: Mapping[str, Any]) -> None:
+        if self._log:
+            self._log.write(row)
+        elif self.as_json:  # as they come, so that nothing piles up
+            sys.stdout.write(("," if self._opened else '{"ratings": [') + "\n" + json.dumps(row))
+            self._opened = True
+        self._count(row)
+
+    def _count(self, row: Mapping[str, Any]) -> None:
+        self.summaries[row["criterion"]].add(row)
+        if len(self._first) <= self.SHOWN:
+            self._first.append(row)
+
+    def show(self) -> None:
+        """Print what came out, also of a run that ended early."""
+        summaries = list(self.summaries.values())
+        if self.as_json:
+            end = {"criteria": [each.to_dict() for each in summaries], "faults": dict(self.judge.faults)}
+            sys.stdout.write(("\n], " if self._opened else "{") + json.dumps(end)[1:] + "\n")
+            sys.stdout.flush()
+        else:
+            console = output_console()
+            if 0 < len(self._first) <= self.SHOWN:
+                console.print(report.ratings_table(self._first, console))
+            console.print(report.summary_table(summaries, console))
+            for each in summaries:
+                for signature in each.signatures:
+                    console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+        for each in summaries:
+            for reason, count in each.reasons.most_common():
+                say(f"{each.criterion}: {count} not rated: {reason}", "red")
+        say_faults(self.judge)
+        for note in self._notes():
+            say(note)
+
+    def _notes(self) -> Iterator[str]:
+        yield from self.data.notes()
+        if self._done:
+            yield f"{len(self._done)} of {self.data.total * len(self.gevals)} had been rated before"
+        for each in self.summaries.values():
+            if each.saved:
+                yield f"{each.criterion}: adaptive sampling saved {each.saved} samples"
+        if self._others:
+            yield f"{self._others} rows of the output are of other samples or criteria, and not counted here"
