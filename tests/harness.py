@@ -12,7 +12,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.model import LM
 from lm_eval.tasks import TaskManager
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("GEVAL_TEST_DATA", ROOT.parent / "shared" / "data"))
 TASKS = ROOT / "integrations" / "lm_eval_geval" / "tasks"
 

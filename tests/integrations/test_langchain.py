@@ -892,7 +892,7 @@ def test_it_works_with_langsmiths_pytest_plugin(pytester: pytest.Pytester, monke
 
 def snippets() -> list[Any]:
     """The Python examples of the readme files, those for pytest and Ray (see `test_ray.py`) aside."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     return [
         pytest.param(block, id=f"{file}-{number}")
         for file in ("README.md", "integrations/langchain_geval/README.md")
