@@ -1,8 +1,4 @@
-"""Statistics that show a judge's biases and inconsistencies: scores in, an estimate with its interval out.
-
-All are plain functions of arrays; `bootstrap` puts a bootstrap interval around any of them. What the numbers are taken
-from, and which of them count against a judge, is told in `audit`.
-"""
+"""The one figure with its interval, and the one bootstrap that makes intervals: documents are resampled."""
 
 from __future__ import annotations
 
@@ -21,18 +17,25 @@ FEWEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure and how sure it is.
+    """A figure and how sure it is: the one value object for every number with an interval.
 
     Attributes:
         value: the figure, None where it is undefined.
-        low, high: bootstrap interval (expanded percentiles); None for fewer than `FEWEST` documents.
-        n: items that the figure rests on.
+        low, high: its interval, both None where there is none.
+        n: what the figure rests on: items, documents or systems, as its owner says.
+        method: how the interval was made, in words; "" without one.
+        why_not: why there is no value, or no interval, in words; "" where there are both, or nobody asked for one.
+
+    >>> Figure(0.5, 0.4, 0.6, 100, method="bootstrap over 20 documents")
+    Figure(value=0.5, low=0.4, high=0.6, n=100, method='bootstrap over 20 documents', why_not='')
     """
 
     value: float | None
     low: float | None
     high: float | None
     n: int
+    method: str = ""
+    why_not: str = ""
 
 
 def bootstrap(
@@ -65,16 +68,19 @@ def bootstrap(
     members = [np.array(items, dtype=np.int64) for items in groups.values()]
     n = len(documents)
     value = statistic(np.arange(n)) if n else None
-    if value is None or len(members) < FEWEST:
-        return Figure(value, None, None, n)
+    if value is None:
+        return Figure(None, None, None, n, why_not="undefined for these items" if n else "there are no items")
+    if len(members) < FEWEST:
+        few = f"no interval: it needs {FEWEST} documents, and there are {len(members)}"
+        return Figure(value, None, None, n, why_not=few)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(len(members), size=(resamples, len(members)))
     figures = [statistic(np.concatenate([members[group] for group in row])) for row in drawn]
     known = [figure for figure in figures if figure is not None]
     if not known:
-        return Figure(value, None, None, n)
+        return Figure(value, None, None, n, why_not="no interval: undefined in every resample")
     # Hesterberg (2014, arXiv 1411.5279), expanded percentiles: with few groups the percentiles must lie farther out.
     m = len(members)
     tail = float(ndtr(stdtrit(m - 1, (1 - confidence) / 2) * math.sqrt(m / (m - 1))))
     low, high = np.quantile(known, [tail, 1 - tail])
-    return Figure(value, float(low), float(high), n)
+    return Figure(value, float(low), float(high), n, f"bootstrap over {m} documents (expanded percentiles)")
