@@ -8,6 +8,7 @@ from .judge.client import LiteLLMJudge
 from .rating import GEval, Rating
 from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
 from .samples import Sample, read_samples
+from .signature import Signature
 
 __all__ = [
     "Comparer",
@@ -23,6 +24,7 @@ __all__ = [
     "Reading",
     "Sample",
     "Scale",
+    "Signature",
     "Usage",
     "Verdict",
     "criteria",

@@ -16,10 +16,10 @@ from .judge.client import judge_of
 from .judge.loops import concurrently, run
 from .judge.sampling import Elicitation, Question
 from .prompts import ComparisonPrompt, surroundings
-from .rating import expected, signature
 from .reading.distribution import Reading
 from .reading.verdict import read_verdict, read_verdict_logprobs
 from .samples import Sample
+from .signature import Signature
 
 if TYPE_CHECKING:
     from .ranking.outcomes import Outcome, Ranking
@@ -51,7 +51,7 @@ class Verdict:
     text: str
     error: str | None
     usage: Usage
-    signature: str
+    signature: Signature
 
     def to_dict(self) -> dict[str, Any]:
         """One row of a file of verdicts."""
@@ -68,7 +68,7 @@ class Verdict:
             "response": self.text,
             "error": self.error,
             "usage": vars(self.usage),
-            "signature": self.signature,
+            "signature": str(self.signature),
             "sample": f"{self.first.digest}-{self.second.digest}",
         }
 
@@ -77,7 +77,7 @@ class Verdict:
         """The verdict of a row, given the samples that it names."""
         same = {name: row[name] for name in ("p_first", "coverage", "method", "n_valid", "n_failed", "error")}
         rest = {"bounds": tuple(row["bounds"]), "text": row["response"], "usage": Usage(**row["usage"])}
-        return cls(first, second, signature=row["signature"], **same, **rest)
+        return cls(first, second, signature=Signature.parse(row["signature"]), **same, **rest)
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class RankedDocument:
                 "n_failed": sum(verdict.p_first is None for verdict in own),
                 "error": None if score is not None else next((v.error for v in own if v.error), "never compared"),
                 "usage": vars(usage),
-                "signature": own[0].signature if own else None,
+                "signature": str(own[0].signature) if own else None,
                 "human": sample.human_score(criterion),
             }
 
@@ -236,7 +236,6 @@ class Comparer:
         )
         elicited = await self.elicitation.ask([question])
         combined = elicited.combined
-        answered = {"answered": elicited.model} if elicited.model else {}
         return Verdict(
             first=first,
             second=second,
@@ -249,7 +248,7 @@ class Comparer:
             text=elicited.text,
             error=combined.error,
             usage=elicited.usage,
-            signature=signature(**self._parts(), **self.elicitation.signature(elicited), **answered),
+            signature=self.elicitation.signature(self._parts(), elicited),
         )
 
     def _parts(self) -> dict[str, str]:
@@ -262,7 +261,7 @@ class Comparer:
 
     def expected(self) -> dict[str, set[str]]:
         """The values that each part of this judge's signatures can have, as far as that is known before any verdict."""
-        return expected(self._parts(), self.elicitation)
+        return self.elicitation.expected(self._parts())
 
     async def averdicts(self, pairs: Sequence[tuple[Sample, Sample]]) -> AsyncGenerator[Verdict]:
         """The answers about many pairs, asked concurrently, in the pairs' order."""

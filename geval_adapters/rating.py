@@ -10,7 +10,7 @@ import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from .reading.distribution import Reading
 from .reading.text import read_text
 from .reading.tokens import read_logprobs
 from .samples import Sample
+from .signature import Signature
 
 STEPS = ("none", "stored", "auto")
 AHEAD = 4096
@@ -68,7 +69,7 @@ class Rating:
     rationale: str | None
     error: str | None
     usage: Usage
-    signature: str
+    signature: Signature
     human: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -90,7 +91,7 @@ class Rating:
             "rationale": self.rationale,
             "error": self.error,
             "usage": vars(self.usage),
-            "signature": self.signature,
+            "signature": str(self.signature),
             "human": self.human,
             "output": self.sample.output,
             "sample": self.sample.digest,
@@ -274,14 +275,10 @@ class GEval:
             method=elicited.method,
             rationale=rationale(elicited.text) or None,
             usage=elicited.usage,
-            signature=self._signature(elicited),
+            signature=self.elicitation.signature(self._parts(), elicited),
             human=sample.human_score(self.criterion),
             **vars(elicited.combined),
         )
-
-    def _signature(self, elicited: Elicited) -> str:
-        answered = {"answered": elicited.model} if elicited.model else {}
-        return signature(**self._parts(), **self.elicitation.signature(elicited), **answered)
 
     def _parts(self) -> dict[str, str]:
         steps = self.prompts[0].steps
@@ -297,7 +294,7 @@ class GEval:
     async def aexpected(self) -> dict[str, set[str]]:
         """The values that each part of this run's signatures can have, as far as that is known before any rating."""
         await self._prepare()
-        return expected(self._parts(), self.elicitation)
+        return self.elicitation.expected(self._parts())
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 
@@ -374,29 +371,6 @@ def rationale(reply: str) -> str:
     without = re.sub(r"^\W*(?:rating|score)\W*[\d.]*\W*$", "", reply, flags=re.IGNORECASE | re.MULTILINE)
     text = re.sub(r"^\W*(?:rationale|analysis)\W*", "", without.strip(), flags=re.IGNORECASE).strip()
     return text if re.search(r"[^\W\d]{2}", text) else ""
-
-
-def signature(**parts: str) -> str:
-    """One line that names everything which could change the score, in the manner of sacreBLEU.
-
-    >>> signature(model="openai/gpt-4o-mini", n="1").partition("|version:")[0]
-    'model:openai/gpt-4o-mini|n:1'
-    """
-    parts["version"] = _version()
-    return "|".join(f"{name}:{value}" for name, value in parts.items())
-
-
-def expected(parts: Mapping[str, str], elicitation: Elicitation) -> dict[str, set[str]]:
-    """The values that the parts of a signature can have: those that are fixed, and those that the asking decides."""
-    fixed = {name: {value} for name, value in {**parts, "version": _version()}.items()}
-    return {**fixed, **elicitation.expected()}
-
-
-@cache
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("geval-adapters")
 
 
 def _digest(value: object) -> str:

@@ -19,10 +19,11 @@ from ..judge import local
 from ..judge.base import Judge, Usage
 from ..judge.loops import concurrently
 from ..prompts import SeveralPrompt
-from ..rating import GEval, signature
+from ..rating import GEval
 from ..reading.text import read_text
 from ..runs.log import RunLog
 from ..samples import Sample, by_document
+from ..signature import Signature
 
 Row = dict[str, Any]
 
@@ -304,7 +305,7 @@ class Inquiry:
     ) -> Row | None:
         """The answer, from memory or from the judge; None where asking could pass the budget."""
         samples_key = "-".join(each.digest for each in samples)
-        key = signature(model=self.judge.name, asked=configuration, sample=samples_key)
+        key = str(Signature.of(model=self.judge.name, asked=configuration, sample=samples_key))
         if key not in self._answers:
             if self.calls + self._under_way + calls > self.budget:
                 self._refused += 1

@@ -12,6 +12,7 @@ from typing import ClassVar
 from ..errors import InputError
 from ..prompts import Messages
 from ..reading.distribution import Reading
+from ..signature import Signature
 from .base import Judge, Reply, Usage, log
 
 READOUTS = ("auto", "logprobs", "samples")
@@ -234,28 +235,40 @@ class Elicitation:
     def _temperature(self, n: int) -> float:
         return self.temperature if self.temperature is not None else float(n > 1)
 
-    def signature(self, elicited: Elicited) -> dict[str, str]:
-        """What of the asking could change a score, for a signature."""
+    def signature(self, parts: Mapping[str, str], elicited: Elicited) -> Signature:
+        """The parts that were settled before, and what of the asking could change a score."""
         refused = getattr(self.judge, "without", ())
         temperature = "default" if "temperature" in refused else f"{self._temperature(elicited.n):g}"
         n = self._sampled(elicited.n) if elicited.method == "samples" else str(elicited.n)
-        return {"n": n, "temperature": temperature, "readout": elicited.method}
+        answered = {"answered": elicited.model} if elicited.model else {}
+        return Signature.of(**parts, n=n, temperature=temperature, readout=elicited.method, **answered)
 
-    def expected(self) -> dict[str, set[str]]:
+    def expected(self, parts: Mapping[str, str]) -> dict[str, set[str]]:
         """The same as far as it is known before anything is asked: the values that each part can have."""
         methods = {"logprobs": {"logprobs"}, "samples": {"samples", "single"}, "auto": {*METHODS}}[self.readout]
         several = self._sampled(self.n or SAMPLES)
         ns = {str(self.n or 1)} if self.readout == "logprobs" else {str(self.n or 1), several}
-        parts = {"n": ns if self.readout != "samples" else {several}, "readout": methods}
+        values = {name: {value} for name, value in Signature.of(**parts).parts.items()}
+        values |= {"n": ns if self.readout != "samples" else {several}, "readout": methods}
         if self.temperature is not None:
-            parts["temperature"] = {f"{self.temperature:g}", "default"}
-        return parts
+            values["temperature"] = {f"{self.temperature:g}", "default"}
+        return values
 
     def _sampled(self, n: int) -> str:
         """How many replies, as a signature has it."""
         if self.sequential is None or n <= Sequential.FIRST:
             return str(n)
         return f"{Sequential.FIRST}-{n}@{self.sequential.target / self.sequential.span:g}"
+
+
+def most_replies(n: str) -> int | None:
+    """How many replies adaptive sampling could have asked for, from the `n` of a signature; None for any other.
+
+    >>> most_replies("3-20@0.1"), most_replies("20")
+    (20, None)
+    """
+    _, dash, most = n.partition("@")[0].partition("-")
+    return int(most) if dash else None
 
 
 @dataclass

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 
 from ..judge.base import Usage
+from ..judge.sampling import most_replies
+from ..signature import Signature
 from .terminal import plain, table
 
 if TYPE_CHECKING:
@@ -54,8 +56,8 @@ class Summary:
         self.methods[row["method"]] += 1
         self.signatures[row["signature"]] += 1
         self.coverage += row["coverage"]
-        if most := re.search(r"\|n:\d+-(\d+)@", row["signature"]):
-            self.saved += int(most[1]) - row["n_valid"] - row["n_failed"]
+        if most := most_replies(Signature.parse(row["signature"]).parts.get("n", "")):
+            self.saved += most - row["n_valid"] - row["n_failed"]
         step = row["score"] - self._mean
         self._mean += step / self.n
         self._squares += step * (row["score"] - self._mean)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol
@@ -122,24 +122,6 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def differences(signature: str, expected: Mapping[str, Collection[str]]) -> list[str]:
-    """What keeps a row with this signature from standing beside rows of this run.
-
-    Args:
-        signature: the row's.
-        expected: for each part of a signature that is known before the judge is asked, the values it can have.
-
-    >>> differences("model:a|n:1|version:1", {"model": ["b"], "n": ["1", "20"]})
-    ['model is a there, b here']
-    """
-    parts = dict(part.partition(":")[::2] for part in signature.split("|"))
-    return [
-        f"{name} is {parts.get(name, 'unknown')} there, {' or '.join(sorted(allowed))} here"
-        for name, allowed in expected.items()
-        if parts.get(name) not in allowed
-    ]
 
 
 def lock(file: IO[bytes]) -> bool:

@@ -12,9 +12,10 @@ from ..errors import InputError
 from ..judge.base import Usage
 from ..judge.loops import concurrently
 from ..samples import Sample, by_document
+from ..signature import Signature
 from .breaker import Breaker
 from .input import Input
-from .log import Log, RunLog, differences
+from .log import Log, RunLog
 from .progress import progress
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class RankRun:
 
 def _check_kind(log: Log, what: str, row: Mapping[str, Any], expected: Mapping[str, Collection[str]]) -> None:
     """Raise InputError where a row of the log is of another kind than this run's rows will be."""
-    if wrong := differences(row["signature"], expected):
+    if wrong := Signature.parse(row["signature"]).differences(expected):
         raise InputError(
             f"{log.path}: holds {what} that this run's cannot stand beside: {'; '.join(wrong)}."
             " Name another --output, or run as before"

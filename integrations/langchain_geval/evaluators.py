@@ -290,7 +290,7 @@ def _compared(comparison: Comparison, criterion: Criterion) -> Result:
         "n_failed": there.n_failed + back.n_failed,
         "error": comparison.error,
         "usage": vars(comparison.usage),
-        "signature": there.signature,
+        "signature": str(there.signature),
     }
 
 
