@@ -18,7 +18,7 @@ from statistics import fmean
 
 import numpy as np
 
-from geval_adapters import criteria, read_text
+from geval_adapters import load_criteria, read_text
 from geval_adapters.judge.sampling import Sequential
 from geval_adapters.samples import sample_of
 
@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     dice = random.Random(0)
     print(f"{'':38}{'r, 20 replies':>14}{'asked':>8}{'adaptive':>10}{'fixed':>8}")
     for form, name in FORMS.items():
-        for criterion in (each for key, each in criteria().items() if key.startswith("topical_chat/")):
+        for criterion in (each for key, each in load_criteria().items() if key.startswith("topical_chat/")):
             span = criterion.scale.high - criterion.scale.low
             rule = Sequential(TARGET * span, span)
             path = folder / f"topical_chat_gpt3.5_{criterion.short_name[:3]}_{form}.json.gz"

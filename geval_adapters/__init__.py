@@ -1,16 +1,16 @@
 """A G-Eval judge that can be trusted: text in, a rating with its distribution, coverage and provenance out."""
 
-from .comparison import Comparer, Comparison, Verdict
-from .criteria import Criterion, Scale, criteria
-from .errors import GEvalError, InputError, JudgeError
-from .judge.base import Judge, Usage
-from .judge.client import LiteLLMJudge
+from .comparison import Comparer, Comparison, RankedDocument, Verdict
+from .criteria import Criterion, Scale, load_criteria
+from .errors import GEvalError, InputError, JudgeError, StopError
+from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage
 from .rating import GEval, Rating
 from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
 from .samples import Sample, read_samples
 from .signature import Signature
 
 __all__ = [
+    "Answer",
     "Comparer",
     "Comparison",
     "Criterion",
@@ -20,14 +20,17 @@ __all__ = [
     "Judge",
     "JudgeError",
     "LiteLLMJudge",
+    "RankedDocument",
     "Rating",
     "Reading",
+    "Reply",
     "Sample",
     "Scale",
     "Signature",
+    "StopError",
     "Usage",
     "Verdict",
-    "criteria",
+    "load_criteria",
     "read_logprobs",
     "read_samples",
     "read_text",

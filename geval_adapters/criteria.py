@@ -185,10 +185,10 @@ def prompts_folder() -> Path:
 
 
 @cache
-def criteria() -> dict[str, Criterion]:
+def load_criteria() -> dict[str, Criterion]:
     """All criteria that ship with the package, by name.
 
-    >>> criteria()["qags/consistency"].scale.values
+    >>> load_criteria()["qags/consistency"].scale.values
     (0.0, 1.0)
     """
     found: dict[str, Criterion] = {}
@@ -258,8 +258,8 @@ def find_criterion(spec: str | Criterion, scale: ScaleLike | None = None) -> Cri
     """
     if isinstance(spec, Criterion):
         found = spec
-    elif spec in criteria():
-        found = criteria()[spec]
+    elif spec in load_criteria():
+        found = load_criteria()[spec]
     elif re.search(r"\.ya?ml(#|$)", spec):
         path, _, name = spec.partition("#")
         in_file = read_criteria(Path(path))
@@ -270,8 +270,8 @@ def find_criterion(spec: str | Criterion, scale: ScaleLike | None = None) -> Cri
         words = re.findall(r"\w+", spec.lower())
         found = Criterion("_".join(words[:6]) or "criterion", spec.strip(), Scale.of("1-5"), optional=("source",))
     else:
-        near = difflib.get_close_matches(spec, criteria(), n=3, cutoff=0.5)
-        near += [name for name in criteria() if name.endswith(f"/{spec}")]
+        near = difflib.get_close_matches(spec, load_criteria(), n=3, cutoff=0.5)
+        near += [name for name in load_criteria() if name.endswith(f"/{spec}")]
         hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`geval criteria` lists them;"
         raise InputError(f"unknown criterion {spec!r}: {hint} (free text needs a space in it)")
     return found.on(scale) if scale is not None else found

@@ -39,8 +39,8 @@ class Prompt:
     Raises:
         InputError: no such form or persona, or a template that does not parse.
 
-    >>> from geval_adapters import criteria
-    >>> prompt = Prompt(criteria()["fluency"], "score_only")
+    >>> from geval_adapters import load_criteria
+    >>> prompt = Prompt(load_criteria()["fluency"], "score_only")
     >>> print(prompt.messages(Sample("It rain."))[0]["content"][-49:])
     Evaluation form (score ONLY):
     - Fluency: [number]

@@ -341,11 +341,11 @@ def in_prefix_order(samples: Iterable[Sample], criterion: Criterion, at_once: in
     Where several requests are under way at once, the first of each source goes that many places early: its prompt is
     then in the cache when the others come.
 
-    >>> from geval_adapters import criteria
+    >>> from geval_adapters import load_criteria
     >>> samples = [Sample(output, source=source) for output, source in ("1a", "2b", "3a", "4b", "5c")]
-    >>> [sample.output for sample, _ in in_prefix_order(samples, criteria()["relevance"])]
+    >>> [sample.output for sample, _ in in_prefix_order(samples, load_criteria()["relevance"])]
     ['1', '3', '2', '4', '5']
-    >>> [sample.output for sample, _ in in_prefix_order(samples, criteria()["relevance"], at_once=2)]
+    >>> [sample.output for sample, _ in in_prefix_order(samples, load_criteria()["relevance"], at_once=2)]
     ['1', '2', '3', '5', '4']
     """
     left = iter(samples)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_adapters import Criterion, GEval, InputError, Sample, Scale, criteria
+from geval_adapters import Criterion, GEval, InputError, Sample, Scale, load_criteria
 from geval_adapters.criteria import find_criterion
 from geval_adapters.prompts import ComparisonPrompt, Prompt, read_template, wording
 
-COHERENCE = criteria()["summeval/coherence"]
+COHERENCE = load_criteria()["summeval/coherence"]
 
 
 def told(sample: Sample, **settings) -> str:
@@ -62,10 +62,10 @@ def test_samples_of_one_source_share_all_up_to_the_output():
     assert one[: one.index("first")] == other[: other.index("second")]
 
 
-@pytest.mark.parametrize("name", sorted(criteria()))
+@pytest.mark.parametrize("name", sorted(load_criteria()))
 @pytest.mark.parametrize("form", sorted(wording("forms")))
 def test_every_criterion_renders_in_every_form(name, form):
-    criterion = criteria()[name]
+    criterion = load_criteria()[name]
     sample = Sample("OUTPUT", source="SOURCE", context="CONTEXT", reference="REFERENCE")
     content = Prompt(criterion, form, steps=criterion.steps).messages(sample)[0]["content"]
     assert criterion.definition.splitlines()[0] in content

@@ -7,7 +7,7 @@ import json
 import typer
 
 from .. import report
-from ..criteria import criteria
+from ..criteria import load_criteria
 from ..runs.progress import output_console
 from .app import app
 from .options import JsonOption
@@ -18,7 +18,7 @@ def list_criteria(as_json: JsonOption = False) -> None:
     """List what can be rated, with scale and source."""
     rows = [
         (name, str(each.scale), ", ".join(("output", *each.needs)), each.task, each.origin)
-        for name, each in sorted(criteria().items(), key=lambda item: ("/" in item[0], item[0]))
+        for name, each in sorted(load_criteria().items(), key=lambda item: ("/" in item[0], item[0]))
     ]
     heads = ("criterion", "scale", "needs", "task", "origin")
     if as_json:

@@ -16,11 +16,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
-from geval_adapters import InputError, JudgeError, Usage
-from geval_adapters.judge.base import Answer, Reply
-from geval_adapters.judge.client import TOP_LOGPROBS
-from geval_adapters.judge.prices import cost_of, facts
-from geval_adapters.judge.routes import redact
+from geval_adapters import Answer, InputError, JudgeError, Reply, Usage
+from geval_adapters.judge import TOP_LOGPROBS, cost_of, facts, redact
 
 log = logging.getLogger("langchain_geval")
 

@@ -18,7 +18,7 @@ from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import CONFIG_KEYS, get_config_list, patch_config
 
 from geval_adapters import Comparer, Comparison, Criterion, GEval, GEvalError, InputError, Judge, Rating
-from geval_adapters.judge.loops import run
+from geval_adapters.judge import run
 
 from .inputs import CriteriaLike, ModelLike, as_criteria, as_judge, as_sample, as_text, split_options
 

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geval_adapters import Criterion, InputError, Sample, criteria
+from geval_adapters import Criterion, InputError, Sample, load_criteria
 from geval_adapters.criteria import OFF_GRID, prompts_folder
 from geval_adapters.prompts import Prompt, criterion_words, fenced, read_template, render, surroundings, wording
 
@@ -49,7 +49,7 @@ def ratings(
         raise InputError(f"unknown off_grid policy {off_grid!r}; known: {', '.join(OFF_GRID)}")
     if steps not in ("none", "stored"):
         raise InputError(f"unknown steps {steps!r}; known here: none, stored")
-    rated = criteria()[criterion]
+    rated = load_criteria()[criterion]
     template = read_template(prompt_file(rated, Path(prompt_dir))) if prompt_dir else None
     prompt = Prompt(rated, form, rated.steps if steps == "stored" else (), persona, template)
 
@@ -69,7 +69,7 @@ def choices(**options: Any) -> datasets.DatasetDict:
 
     A choice ends with the line: `1` alone would also be how `10` begins.
     """
-    closed = [f"{score:g}\n" for score in criteria()[options["criterion"]].scale.values]
+    closed = [f"{score:g}\n" for score in load_criteria()[options["criterion"]].scale.values]
     # Without a chat template the label stands right behind the prompt: on a line of its own.
     return split(
         {**item, "prompt": item["prompt"] + ("\n\n" if item["start"] else ""), "choices": closed}
@@ -82,7 +82,7 @@ def likelihoods(*, criterion: str, data: str | None = None, **_: Any) -> dataset
 
     GPTScore (Fu et al. 2023, arXiv 2302.04166): the model is not asked for a rating, but given the task of writing.
     """
-    rated = criteria()[criterion]
+    rated = load_criteria()[criterion]
     template = read_template(prompts_folder() / "write_output.jinja")
     noun = wording("tasks")[rated.task]["fields"]["output"]
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from geval_adapters.reading.distribution import MIN_COVERAGE
+from geval_adapters.reading import MIN_COVERAGE
 
 from .readings import log
 
 if TYPE_CHECKING:
-    from geval_adapters.agreement.levels import Agreement
+    from geval_adapters.agreement import Agreement
 
 Items = Sequence[dict[str, Any]]
 Aggregation = Callable[[Items], float]
@@ -44,7 +44,7 @@ def number(value: float | None) -> float:
 @lru_cache(maxsize=4)
 def agreement_of(triples: tuple[Triple, ...]) -> Agreement:
     """All figures of a task come from one computation."""
-    from geval_adapters.agreement.levels import agreement
+    from geval_adapters.agreement import agreement
 
     documents, scores, humans = zip(*triples, strict=True)
     return agreement(scores, humans, documents)

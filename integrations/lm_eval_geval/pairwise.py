@@ -7,8 +7,8 @@ from functools import lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from geval_adapters import Criterion, Sample, criteria, read_verdict
-from geval_adapters.judge.sampling import combine
+from geval_adapters import Criterion, Sample, load_criteria, read_verdict
+from geval_adapters.judge import combine
 from geval_adapters.prompts import ComparisonPrompt, surroundings
 
 from .items import Row, samples_of, split
@@ -18,7 +18,7 @@ from .readings import LIMITS, Doc, Result
 if TYPE_CHECKING:
     import datasets
 
-    from geval_adapters.ranking.outcomes import Outcome
+    from geval_adapters.ranking import Outcome
 
 Candidate = tuple[str, int]
 
@@ -40,19 +40,19 @@ def comparisons(
         comparisons: how many for each document, chosen at random (Liusie et al. 2024, §3.4, `symmetric`); the
             default is all, `N·(N - 1)` for N outputs.
     """
-    samples = samples_of(criteria()[criterion], data)
+    samples = samples_of(load_criteria()[criterion], data)
     by_document = groupby(range(len(samples)), key=lambda place: samples[place].doc_id)
     rows: list[Row] = []
     for seed, (document, places) in enumerate(by_document):
         common = {"document": document, "criterion": criterion, "data": data}
-        rows += [common | row for row in _rows(criteria()[criterion], samples, list(places), comparisons, seed)]
+        rows += [common | row for row in _rows(load_criteria()[criterion], samples, list(places), comparisons, seed)]
     return split(rows)
 
 
 def _rows(
     criterion: Criterion, samples: Sequence[Sample], places: Sequence[int], budget: int | None, seed: int
 ) -> Iterator[Row]:
-    from geval_adapters.ranking.selection import select
+    from geval_adapters.ranking import select
 
     pairs = select(places, "symmetric", budget, seed)
     for first, second in pairs:
@@ -66,7 +66,7 @@ def _rows(
 
 
 def _shown(doc: Doc) -> tuple[Criterion, Sample, Sample]:
-    criterion = criteria()[doc["criterion"]]
+    criterion = load_criteria()[doc["criterion"]]
     samples = samples_of(criterion, doc["data"])
     return criterion, samples[doc["first"]], samples[doc["second"]]
 
@@ -112,7 +112,7 @@ def compared(doc: Doc, results: Sequence[Result]) -> Result:
 
 def pairwise_accuracy(items: Items) -> float:
     """The share of pairs, seen in both orders, that the judge and people order alike (Liusie et al. 2024, §5.4)."""
-    from geval_adapters.ranking.diagnostics import pairwise_accuracy
+    from geval_adapters.ranking import pairwise_accuracy
 
     humans = _humans(items)
     known = [outcome for outcome in _outcomes(items) if {outcome.first, outcome.second} <= humans.keys()]
@@ -121,7 +121,7 @@ def pairwise_accuracy(items: Items) -> float:
 
 def flip_rate(items: Items) -> float:
     """The share of pairs whose verdict changes with the order in which they are shown: position bias."""
-    from geval_adapters.ranking.diagnostics import position
+    from geval_adapters.ranking import position
 
     return number(position(_outcomes(items)).flip_rate)
 
@@ -157,7 +157,7 @@ def _triples(
 
 def _outcomes(items: Items) -> list[Outcome]:
     """Items as the pure functions of `ranking` take them."""
-    from geval_adapters.ranking.outcomes import Outcome
+    from geval_adapters.ranking import Outcome
 
     return [
         Outcome((item["document"], item["first"]), (item["document"], item["second"]), item["p_first"])

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from geval_adapters import criteria, read_text
-from geval_adapters.judge.sampling import combine
+from geval_adapters import load_criteria, read_text
+from geval_adapters.judge import combine
 
 Doc = Mapping[str, Any]
 Result = dict[str, Any]
@@ -46,7 +46,7 @@ def read_replies(replies: Iterable[Sequence[str | None]], docs: Sequence[Doc]) -
 
 
 def _read(replies: Sequence[str], doc: Doc) -> Result:
-    criterion = criteria()[doc["criterion"]]
+    criterion = load_criteria()[doc["criterion"]]
     shown = [doc[name] for name in SHOWN if doc.get(name)]
     readings = {  # short replies are often the same
         reply: read_text(reply, criterion.scale, doc["form"], criterion, off_grid=doc["off_grid"], shown=shown)
@@ -75,7 +75,7 @@ def rated_by_logprobs(doc: Doc, results: Sequence[tuple[float, bool]]) -> Result
     `p(s) = exp(logprob(s)) / coverage` with `coverage = Σ exp(logprob(s))`, and `score = Σ s·p(s)` (Liu et al. 2023,
     eq. 1): exact, as every score of the scale is asked for.
     """
-    scores = criteria()[doc["criterion"]].scale.values
+    scores = load_criteria()[doc["criterion"]].scale.values
     logprobs = [logprob for logprob, _ in results]
     top = max(logprobs)  # taken out before exp(), so that tiny probabilities do not all become 0
     masses = [math.exp(logprob - top) for logprob in logprobs]

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, LiteLLMJudge, Sample, Usage
-from geval_adapters.errors import StopError
-from geval_adapters.judge.loops import run
-from geval_adapters.judge.pace import Budget
+from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, LiteLLMJudge, Sample, StopError, Usage
+from geval_adapters.judge import Budget, run
 from geval_adapters.samples import ALIASES, numbered, sample_of
 
 from .schema import RANKING, RATING, to_table

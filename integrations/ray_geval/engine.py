@@ -16,11 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from geval_adapters import Comparer, GEval, GEvalError, InputError, LiteLLMJudge, Sample
-from geval_adapters.comparison import RankedDocument, Verdict
-from geval_adapters.errors import StopError
-from geval_adapters.judge.loops import run
-from geval_adapters.runs.rank import Groups, Known, abreast
+from geval_adapters import (
+    Comparer,
+    GEval,
+    GEvalError,
+    InputError,
+    LiteLLMJudge,
+    RankedDocument,
+    Sample,
+    StopError,
+    Verdict,
+)
+from geval_adapters.judge import run
+from geval_adapters.runs import Groups, Known, abreast
 
 from .dataset import BATCH, STOPPED, cpus, divide, pool, rate_dataset, workers_of
 from .folder import RatingsFolder

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geval_adapters import InputError
-from geval_adapters.runs.log import lock
+from geval_adapters.runs import lock
 
 from .schema import RATING, to_row, to_table
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from geval_adapters import criteria, read_text
+from geval_adapters import load_criteria, read_text
 from geval_adapters.agreement.levels import agreement
 from geval_adapters.agreement.meta_eval import read_judged
 
@@ -32,7 +32,7 @@ def replies(data: Path, criterion: str, kind: str) -> Path:
 @pytest.mark.parametrize("short", CRITERIA)
 @pytest.mark.parametrize("kind", FORMS)
 def test_the_published_table_comes_out_of_the_raw_replies(data: Path, kind: str, short: str):
-    criterion = criteria()[f"topical_chat/{CRITERIA[short]}"]
+    criterion = load_criteria()[f"topical_chat/{CRITERIA[short]}"]
     judged = read_judged(replies(data, short, kind), criterion, FORMS[kind], "floor")
     items = list(judged.items.values())
     assert judged.unread / sum(len(item.replies) for item in items) <= 0.005
@@ -52,7 +52,7 @@ def test_the_cells_that_differ_differ_by_replies_that_the_released_parser_misrea
     import gzip
     import re
 
-    criterion = criteria()["topical_chat/groundedness"]
+    criterion = load_criteria()["topical_chat/groundedness"]
     rows = json.loads(gzip.decompress(replies(data, "gro", "geval").read_bytes()))
     differing = set()
     for row in rows:

@@ -20,7 +20,7 @@ import synthetic
 from conftest import Server, completion
 from scipy import stats
 
-from geval_adapters import Sample, Scale, criteria, report
+from geval_adapters import Sample, Scale, load_criteria, report
 from geval_adapters.agreement import coefficients, intervals, meta_eval
 from geval_adapters.agreement.alpha import krippendorff_alpha
 from geval_adapters.audit import measures
@@ -30,8 +30,8 @@ from geval_adapters.audit.results import Audit
 from geval_adapters.audit.run import audit, audit_ratings
 from geval_adapters.judge import local
 
-CONSISTENCY = {"summeval/consistency": criteria()["summeval/consistency"]}
-BOTH = CONSISTENCY | {"summeval/fluency": criteria()["summeval/fluency"]}
+CONSISTENCY = {"summeval/consistency": load_criteria()["summeval/consistency"]}
+BOTH = CONSISTENCY | {"summeval/fluency": load_criteria()["summeval/fluency"]}
 ASKING = [name for name in CHECKS if name != "familiarity"]
 RNG = np.random.default_rng(3)
 
@@ -109,7 +109,7 @@ def test_a_judge_that_likes_familiar_text_is_found_and_another_is_not(monkeypatc
 
 def test_what_the_data_do_not_allow_is_not_measured_and_says_why():
     bare = [Sample(f"word{n} here", id=str(n), doc_id=str(n)) for n in range(12)]
-    fluency = {"summeval/fluency": criteria()["summeval/fluency"]}
+    fluency = {"summeval/fluency": load_criteria()["summeval/fluency"]}
     found = run(synthetic.Unbiased(), ASKING, fluency, samples=bare, budget=200)
     reasons = {check.name: check.reason for check in found.checks if check.verdict == "not measurable"}
     assert "system_id" in reasons["self-preference"]
@@ -298,7 +298,7 @@ def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_p
 
 
 def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path):
-    chosen = criteria()["topical_chat/naturalness"]
+    chosen = load_criteria()["topical_chat/naturalness"]
     path = data / "responses" / "topical_chat_gpt3.5_nat_rate_explain.json.gz"
     judged = meta_eval.read_judged(path, chosen, "rate_explain")
     found = asyncio.run(audit_ratings(judged, chosen, ["inconsistency"]))

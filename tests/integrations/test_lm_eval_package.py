@@ -20,7 +20,7 @@ from lm_eval.tasks import TaskManager
 from lm_eval.tasks._index import TaskIndex
 from typer.testing import CliRunner
 
-from geval_adapters import criteria
+from geval_adapters import load_criteria
 from geval_adapters.cli.app import app
 from geval_adapters.prompts import Prompt, wording
 from lm_eval_geval import listing
@@ -74,14 +74,14 @@ def test_the_harness_validates_every_task_without_being_told_a_path(monkeypatch,
 def test_a_task_leaves_the_room_and_stops_where_its_form_does(form):
     text = re.sub(r"!function \S+", "x", (TASKS / f"_{form}_yaml").read_text())
     sent = yaml.safe_load(text)["generation_kwargs"]
-    prompt = Prompt(criteria()["fluency"], form)
+    prompt = Prompt(load_criteria()["fluency"], form)
     assert sent["max_gen_toks"] >= prompt.room(explain=False)
     assert prompt.stop(explain=False) in (None, *sent["until"])
 
 
 def test_no_wording_stands_in_the_task_files():
     words = {wording("tasks")[task]["intro"][:30] for task in wording("tasks")}
-    words |= {criterion.definition[:30] for criterion in criteria().values()}
+    words |= {criterion.definition[:30] for criterion in load_criteria().values()}
     for name in files(TASKS):
         text = (TASKS / name).read_text()
         assert not any(each in text for each in words), name

@@ -11,7 +11,7 @@ import datasets
 import pytest
 from harness import DATA, Scripted, evaluate, figures, needs_data
 
-from geval_adapters import InputError, criteria, read_text
+from geval_adapters import InputError, load_criteria, read_text
 from geval_adapters.agreement.levels import agreement
 from geval_adapters.judge.sampling import combine
 from geval_adapters.prompts import Prompt
@@ -29,7 +29,7 @@ def human_rating(doc, repetition):
 
 def human_distribution(doc, place):
     """Log-probabilities of the two neighbouring scores, so that their expectation is what people say."""
-    scores = criteria()[doc["criterion"]].scale.values
+    scores = load_criteria()[doc["criterion"]].scale.values
     p = max(0.0, 1 - abs(doc["human"] - scores[place]))
     return math.log(p) if p else -100.0
 
@@ -57,7 +57,7 @@ def test_a_judge_that_says_what_people_say_agrees_with_them_fully(family, varian
     assert found["dataset_pearson"] == pytest.approx(1)
     assert found.get("unread", 0) == 0
     tasks = result["group_subtasks"][group]
-    assert len(tasks) == sum(name.startswith(f"{family}/") for name in criteria())
+    assert len(tasks) == sum(name.startswith(f"{family}/") for name in load_criteria())
     assert all(figures(result, task)[RANKED[family]] == pytest.approx(1) for task in tasks)
 
 
@@ -180,7 +180,7 @@ def test_the_published_replies_give_the_published_table(kind):
         assert found["document_kendall_b"] == pytest.approx(kendall, abs=0.005), short
 
     # The same replies without the harness between: every figure is the same number.
-    criterion = criteria()["topical_chat/naturalness"]
+    criterion = load_criteria()["topical_chat/naturalness"]
     scores, humans, documents = [], [], []
     for sample in load("topical_chat", DATA):
         given = replies.get((criterion.name, sample.source, sample.system_id), [""])
@@ -232,7 +232,7 @@ def test_the_prompt_is_the_packages_own():
     result = evaluate("topical_chat_geval_engagingness", perfect(), limit=1)
     (context, _) = result["samples"]["topical_chat_geval_engagingness"][0]["arguments"][0]
     first = load("topical_chat", DATA)[0]
-    assert context == Prompt(criteria()["topical_chat/engagingness"]).messages(first)[0]["content"]
+    assert context == Prompt(load_criteria()["topical_chat/engagingness"]).messages(first)[0]["content"]
 
 
 def test_a_limit_that_cuts_a_document_is_said(caplog):

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geval_adapters import Scale, criteria, read_logprobs, read_text, read_verdict, read_verdict_logprobs
+from geval_adapters import Scale, load_criteria, read_logprobs, read_text, read_verdict, read_verdict_logprobs
 
 
 def tokens(*steps):
@@ -199,12 +199,12 @@ def test_case_17_what_the_judge_was_shown_is_not_its_reply():
 
 
 def test_words_of_the_scale_are_ratings_and_numbers_come_first():
-    grounded = criteria()["topical_chat/groundedness"]
+    grounded = load_criteria()["topical_chat/groundedness"]
     assert read_text("Yes, it uses the fact.", grounded.scale, "free_text", grounded).score == 1
     assert read_text("Groundedness: No", grounded.scale, "free_text", grounded).score == 0
     assert read_text("Yes, 0", grounded.scale, "free_text", grounded).score == 0
     assert read_text("No", "0-1", "free_text").score == 0
-    dull = criteria()["topical_chat/engagingness"]
+    dull = load_criteria()["topical_chat/engagingness"]
     assert read_text("The response is somewhat interesting.", dull.scale, "free_text", dull).score == 2
 
 
