@@ -2,7 +2,7 @@
 
 from .comparison import Comparer, Comparison, RankedDocument, Verdict
 from .criteria import Criterion, Scale, load_criteria
-from .errors import GEvalError, InputError, JudgeError, StopError
+from .errors import GEvalError, InputError, JudgeError, MissingPackageError, StopError, require
 from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage
 from .rating import GEval, Rating
 from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
@@ -20,6 +20,7 @@ __all__ = [
     "Judge",
     "JudgeError",
     "LiteLLMJudge",
+    "MissingPackageError",
     "RankedDocument",
     "Rating",
     "Reading",
@@ -36,4 +37,5 @@ __all__ = [
     "read_text",
     "read_verdict",
     "read_verdict_logprobs",
+    "require",
 ]

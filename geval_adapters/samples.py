@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeVar
 
 from .criteria import Criterion
-from .errors import InputError
+from .errors import InputError, require
 
 T = TypeVar("T")
 
@@ -241,6 +241,7 @@ def _json_rows(path: str, file: TextIO) -> Iterator[tuple[int, object]]:
 
 
 def _parquet_rows(*files: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    require("parquet", "pyarrow")
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 

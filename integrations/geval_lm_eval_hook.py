@@ -54,7 +54,7 @@ def extend(manager: Any) -> None:
     builtin, ours = Path(manager.__file__).parent, Path(package.submodule_search_locations[0], "tasks")
     upstream = manager.TaskIndex
 
-    class TaskIndex(upstream):  # type: ignore[misc]
+    class TaskIndex(upstream):  # type: ignore[misc, valid-type]
         @staticmethod
         def build(paths: Iterable[Path], **options: Any) -> Any:
             folders = list(paths)

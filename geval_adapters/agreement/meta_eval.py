@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +13,15 @@ from statistics import fmean
 from typing import Any
 
 from ..criteria import Criterion
-from ..errors import InputError
+from ..errors import InputError, MissingPackageError, require
 from ..judge.sampling import combine
 from ..reading.text import read_text
 from ..samples import Sample, numbered, read_rows, sample_of
 from .alpha import krippendorff_alpha
 from .levels import Agreement, agreement
 from .significance import PermutationTest, WilliamsTest, holm, permutation_test, williams
+
+log = logging.getLogger("geval_adapters")
 
 
 @dataclass(frozen=True)
@@ -222,6 +225,11 @@ def knowing_nothing(judged: JudgedFile, criterion: Criterion, seed: int) -> list
 
 
 def _overlaps(pairs: Sequence[tuple[str, str]]) -> dict[str, list[float]]:
+    try:
+        require("baselines", "rouge_score", "sacrebleu")
+    except MissingPackageError as error:
+        log.warning("the baselines ROUGE-L and BLEU are left out: %s", error)
+        return {}
     from rouge_score.rouge_scorer import RougeScorer
     from sacrebleu import sentence_bleu
 

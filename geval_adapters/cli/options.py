@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -64,8 +63,6 @@ def engine_of(name: str, address: str | None) -> tuple[Rate, Rank, Callable[[Pat
         if address:
             raise InputError("--address is that of a Ray cluster: it needs --engine ray")
         return rate_here, rank_here, RunLog
-    if missing := [module for module in ("ray", "pyarrow") if importlib.util.find_spec(module) is None]:
-        raise InputError(f"--engine ray needs {missing[0]}: pip install 'geval-adapters[ray]'")
     from ray_geval import engine
 
     engine.connect(address)

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from ..errors import require
+
 Interval = tuple[str, float, float | None, float | None]
 """A name, a value, and the interval's two ends."""
 
@@ -118,6 +120,7 @@ def matrix(rows: Mapping[str, Sequence[float | None]], title: str) -> str:
 
 @contextmanager
 def _figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
+    require("plots", "matplotlib")
     from matplotlib import rc_context
     from matplotlib.backends.backend_svg import FigureCanvasSVG
     from matplotlib.figure import Figure

@@ -10,6 +10,10 @@ from typing import Any
 
 from geval_adapters import InputError, Sample, read_samples
 
+from . import harness
+
+harness.check()
+
 _UNIEVAL = "https://raw.githubusercontent.com/maszhongming/UniEval/main/reproduce/data"
 
 

@@ -14,6 +14,10 @@ from functools import cache
 from statistics import fmean
 from typing import Any
 
+from . import harness
+
+harness.check()
+
 import lm_eval.api.metrics  # noqa: F401  # the harness registers its own only into an empty registry
 from lm_eval.api.filter import Filter
 from lm_eval.api.registry import register_aggregation, register_metric

@@ -5,6 +5,10 @@
 DataType(double)
 """
 
+from geval_adapters import require
+
+require("ray", "ray", "pyarrow")
+
 from .dataset import rank_dataset, rate_dataset
 from .schema import RANKING, RATING
 

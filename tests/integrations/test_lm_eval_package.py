@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import filecmp
+import importlib.util
 import json
+import os
 import re
 import runpy
 import subprocess
 import sys
-from importlib.metadata import entry_points
+from importlib.metadata import distribution, entry_points
 from pathlib import Path
 
 import lm_eval
@@ -23,18 +25,96 @@ from typer.testing import CliRunner
 from geval_adapters import load_criteria
 from geval_adapters.cli.app import app
 from geval_adapters.prompts import Prompt, wording
-from lm_eval_geval import listing
+from lm_eval_geval import harness, listing
 
-INSTALLED = Path(lm_eval.__file__).parent / "tasks" / "geval"
+ROOT = TASKS.parents[2]
 
 
 def files(folder):
     return sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
 
 
-def test_the_harness_holds_the_same_files_as_the_source():
-    assert files(INSTALLED) == files(TASKS), "reinstall: the task files are copied when the package is installed"
-    assert filecmp.cmpfiles(INSTALLED, TASKS, files(TASKS), shallow=False)[0] == files(TASKS)
+def test_no_file_of_ours_lies_inside_the_harness():
+    names = [str(file) for file in distribution("geval-adapters").files or []]
+    assert names
+    assert not [name for name in names if name.startswith("lm_eval/")]
+    assert not (Path(lm_eval.__file__).parent / "tasks" / "geval").exists()
+
+
+def test_the_installed_hook_is_that_of_the_source():
+    installed = Path(importlib.util.find_spec("geval_lm_eval_hook").origin)
+    for name in ("geval_lm_eval_hook.py", "geval_lm_eval_hook.pth"):
+        assert (installed.parent / name).read_text() == (ROOT / "integrations" / name).read_text(), "reinstall"
+
+
+FAKE = {  # a harness of a few lines, so that this does not read fourteen thousand task files
+    "lm_eval/__init__.py": "",
+    "lm_eval/tasks/__init__.py": "from lm_eval.tasks.manager import TaskManager",
+    "lm_eval/tasks/_index.py": """
+class TaskIndex:
+    @staticmethod
+    def build(paths):
+        return [str(path) for path in paths]
+""",
+    "lm_eval/tasks/manager.py": """
+from pathlib import Path
+from lm_eval.tasks._index import TaskIndex
+
+class TaskManager:
+    def __init__(self, include_path=(), include_defaults=True):
+        paths = [Path(__file__).parent] if include_defaults else []
+        self.paths = TaskIndex().build([*paths, *PLUGINS(), *map(Path, include_path)])
+""",
+}
+ASIS = "PLUGINS = lambda: []"
+READS = """
+def PLUGINS():
+    from importlib.metadata import distribution, entry_points
+    return [Path(point.load().__file__).parent for point in entry_points(group="lm_eval.tasks")]
+"""
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Which folders a fresh interpreter's task manager looks into, with a harness that ends in these lines."""
+
+    def run(ending, arguments="", **environment):
+        for name, text in FAKE.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(text + (ending if name.endswith("manager.py") else ""))
+        code = f"from lm_eval.tasks import TaskManager; print(*TaskManager({arguments}).paths, sep=chr(10))"
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), **environment}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+        assert done.stderr == ""
+        return [name.replace(str(TASKS), "ours").replace(str(tmp_path), "") for name in done.stdout.split()]
+
+    return run
+
+
+def test_the_task_manager_looks_into_our_folder_after_its_own_and_before_the_user_s(folders):
+    assert folders(ASIS) == ["/lm_eval/tasks", "ours"]
+    assert folders(ASIS, "include_path=['/mine']") == ["/lm_eval/tasks", "ours", "/mine"]
+    assert folders(ASIS, "include_path=['/mine'], include_defaults=False") == ["/mine"]
+
+
+def test_a_folder_is_indexed_once_also_where_the_harness_reads_the_entry_point_or_the_user_names_it(folders):
+    assert folders(READS) == ["/lm_eval/tasks", "ours"]
+    assert folders(ASIS, f"include_path=[{str(TASKS)!r}]") == ["/lm_eval/tasks", "ours"]
+
+
+def test_the_hook_can_be_turned_off(folders):
+    assert folders(ASIS, GEVAL_LM_EVAL="0") == ["/lm_eval/tasks"]
+
+
+def test_the_hook_loads_nothing_until_the_harness_is_imported():
+    code = "import sys; print([name for name in sys.modules if 'geval' in name])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_an_older_harness_is_refused_with_what_to_do(monkeypatch):
+    monkeypatch.setattr("lm_eval_geval.harness.version", lambda name: "0.4.11")
+    with pytest.raises(ImportError, match=r"lm-eval 0\.4\.11 is installed.* 0\.4\.12 or newer: pip install --upgrade"):
+        harness.check()
 
 
 def test_the_task_files_are_what_the_generator_writes(tmp_path):
@@ -64,7 +144,7 @@ def test_the_include_path_leads_to_the_tasks():
 
 def test_the_harness_validates_every_task_without_being_told_a_path(monkeypatch, capsys, manager):
     # Of all that the harness brings, only these: reading some fourteen thousand other files takes long.
-    monkeypatch.setattr(TaskIndex, "_iter_yaml_files", lambda root: sorted(root.glob("geval/**/*.yaml")))
+    monkeypatch.setattr(TaskIndex, "_iter_yaml_files", lambda root: sorted(root.glob("*/*geval*.yaml")))
     monkeypatch.setattr("sys.argv", ["lm_eval", "validate", "--tasks", ",".join(manager.all_tasks)])
     cli_evaluate()
     assert "All tasks found and valid" in capsys.readouterr().out
