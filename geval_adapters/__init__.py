@@ -2,7 +2,7 @@
 
 from .comparison import Comparer, Comparison, RankedDocument, Verdict
 from .criteria import Criterion, Scale, load_criteria
-from .errors import GEvalError, InputError, JudgeError, MissingPackageError, StopError, require
+from .errors import BusyError, GEvalError, InputError, JudgeError, MissingPackageError, StopError, require
 from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage
 from .rating import GEval, Rating
 from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
@@ -11,6 +11,7 @@ from .signature import Signature
 
 __all__ = [
     "Answer",
+    "BusyError",
     "Comparer",
     "Comparison",
     "Criterion",

@@ -13,6 +13,10 @@ class InputError(GEvalError, ValueError):
     """A file, a sample, a criterion or an option that cannot be used."""
 
 
+class BusyError(InputError):
+    """Another process is at the same work, and has its files."""
+
+
 class JudgeError(GEvalError):
     """The judge model cannot be asked at all: no key, no such model, no server, refused credentials."""
 

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+import io
 import logging
 import sys
 
-from ..errors import GEvalError
-from ..runs.progress import errors
+from ..errors import BusyError, GEvalError
+from ..runs.progress import say
 from . import audit, criteria, meta_eval, prompt, rank, score, tasks
 from .app import app
+from .ending import Exit
 
-__all__ = ["app", "audit", "criteria", "main", "meta_eval", "prompt", "rank", "score", "tasks"]
+__all__ = ["Exit", "app", "audit", "criteria", "main", "meta_eval", "prompt", "rank", "score", "tasks"]
 
 
 def main() -> None:
     """Run the command line: what users can mend is one line, never a traceback."""
-    logging.basicConfig(format="%(message)s", level=logging.WARNING)
+    logging.basicConfig(handlers=[_Remarks()], format="%(message)s", level=logging.WARNING)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal or pipe that lacks a character gets a ? for it
+            stream.reconfigure(errors="replace")
     try:
         app()
     except GEvalError as error:
-        errors.print(f"error: {error}", style="bold red", markup=False, highlight=False, soft_wrap=True)
-        sys.exit(2)
+        say(f"error: {error}", "bold red")
+        sys.exit(Exit.BUSY if isinstance(error, BusyError) else Exit.USAGE)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+
+
+class _Remarks(logging.Handler):
+    """Log records as remarks: what they quote does nothing to the terminal."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        say(self.format(record), "")

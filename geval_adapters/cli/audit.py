@@ -1,4 +1,4 @@
-"""The command line: one verb per job."""
+"""`geval audit`: how biased and how inconsistent a judge is."""
 
 from __future__ import annotations
 
@@ -13,31 +13,18 @@ import typer
 from .. import report
 from ..criteria import find_criterion
 from ..errors import InputError
-from ..judge.client import LiteLLMJudge
 from ..reading.distribution import FORMS
-from ..runs.input import Input
 from ..runs.log import RunLog
 from ..runs.progress import output_console, progress, say, say_faults
-from .app import app
+from .app import choice, verb
 from .ending import until_the_end, warn_of_embedded, write
-from .options import (
-    ConcurrencyOption,
-    CriterionOption,
-    FieldOption,
-    JsonOption,
-    ModelOption,
-    ResumeOption,
-    RpmOption,
-    TimeoutOption,
-    TpmOption,
-    one_of,
-)
+from .options import CriterionOption, HtmlOption, InputOptions, JsonOption, JudgeOptions, ResumeOption
 
 if TYPE_CHECKING:
     from ..audit.results import Audit
 
 
-@app.command("audit")
+@verb("audit")
 def audit_judge(
     criterion: CriterionOption,
     input: Annotated[
@@ -46,22 +33,18 @@ def audit_judge(
     ratings: Annotated[
         str | None, typer.Option(help="Audit ratings or raw replies that are there; nobody is asked.")
     ] = None,
-    model: ModelOption = None,
     checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 400 for each criterion.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")
     ] = None,
-    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None,
+    html: HtmlOption = None,
     resume: ResumeOption = True,
     seed: Annotated[int, typer.Option(help="Decides which samples are drawn.")] = 0,
-    form: Annotated[str, typer.Option(help="Form of raw replies.", callback=one_of(FORMS))] = "rate_explain",
-    concurrency: ConcurrencyOption = 16,
-    timeout: TimeoutOption = 120.0,
-    rpm: RpmOption = None,
-    tpm: TpmOption = None,
-    field: FieldOption = [],  # noqa: B006
+    form: Annotated[str, choice(of=FORMS, help="Form of raw replies.")] = "rate_explain",
+    *,
+    asking: JudgeOptions,
+    reading: InputOptions,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how biased and how inconsistent a judge is, on your samples.
@@ -93,8 +76,8 @@ def audit_judge(
         only = next(iter(chosen.values()))
         show(asyncio.run(audit_ratings(read_judged(ratings, only, form), only, names)))
         return
-    judge = LiteLLMJudge(model, concurrency=concurrency, timeout=timeout, rpm=rpm, tpm=tpm)
-    data = Input(input or "", field, list(chosen.values()), limit, False)
+    judge = asking.judge()
+    data = reading.read(input or "", list(chosen.values()))
     warn_of_embedded(judge)
     calls = budget or BUDGET * len(chosen)
     done: list[Audit] = []

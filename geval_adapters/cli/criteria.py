@@ -1,4 +1,4 @@
-"""The command line: one verb per job."""
+"""`geval criteria`: what can be rated."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 from .. import report
 from ..criteria import load_criteria
 from ..runs.progress import output_console
-from .app import app
+from .app import verb
 from .options import JsonOption
 
 
-@app.command("criteria")
+@verb("criteria")
 def list_criteria(as_json: JsonOption = False) -> None:
     """List what can be rated, with scale and source."""
     rows = [

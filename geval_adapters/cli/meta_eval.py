@@ -1,9 +1,8 @@
-"""The command line: one verb per job."""
+"""`geval meta-eval`: how well judges agree with people."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,23 +12,23 @@ from ..criteria import OFF_GRID, find_criterion
 from ..errors import InputError
 from ..reading.distribution import FORMS
 from ..runs.progress import output_console
-from .app import app
+from .app import choice, verb
 from .ending import write
-from .options import JsonOption, one_of
+from .options import HtmlOption, JsonOption
 
 
-@app.command("meta-eval")
+@verb("meta-eval")
 def meta_eval(
     files: Annotated[list[str], typer.Argument(help="Ratings of `geval score`, or raw replies in the G-Eval format.")],
     criterion: Annotated[str, typer.Option("--criterion", "-c", help="Which criterion the files are about.")],
     baseline: Annotated[str | None, typer.Option(help="A file that each judge is tested against.")] = None,
-    form: Annotated[list[str], typer.Option(help="Form of the raw replies: one, or one per file.")] = ["rate_explain"],  # noqa: B006
-    off_grid: Annotated[str, typer.Option(help="A value between two steps.", callback=one_of(OFF_GRID))] = "keep",
+    form: Annotated[list[str] | None, choice(of=FORMS, help="Form of raw replies: one, or one per file.")] = None,
+    off_grid: Annotated[str, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
     average: Annotated[bool, typer.Option("--average", help="Add the files' mean score as a judge.")] = False,
-    level: Annotated[list[str], typer.Option(help="dataset, document, system; default all.")] = list(report.LEVELS),  # noqa: B006
+    level: Annotated[list[str], choice(of=report.LEVELS, help="Default: all.")] = list(report.LEVELS),  # noqa: B006
     resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples of the documents.")] = 1000,
     seed: Annotated[int, typer.Option()] = 0,
-    html: Annotated[Path | None, typer.Option(help="Also write one self-contained page with plots.")] = None,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how well judges agree with people.
@@ -39,11 +38,8 @@ def meta_eval(
     from ..agreement.meta_eval import average as mean_of
     from ..agreement.meta_eval import evaluate, read_judged
 
-    if wrong := [each for each in level if each not in report.LEVELS]:
-        raise InputError(f"unknown level {wrong[0]!r}; known: {', '.join(report.LEVELS)}")
-    if wrong := [each for each in form if each not in FORMS]:
-        raise InputError(f"unknown form {wrong[0]!r}; known: {', '.join(FORMS)}")
     paths = [*files, *([baseline] if baseline else [])]
+    form = form or ["rate_explain"]
     if len(form) not in (1, len(paths)):
         raise InputError(f"{len(form)} forms for {len(paths)} files: give one, or one per file, the baseline's last")
     chosen = find_criterion(criterion)

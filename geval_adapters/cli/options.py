@@ -1,69 +1,113 @@
-"""The command line: one verb per job."""
+"""Options that several verbs share, each written once; a verb takes a whole group as one argument (see `app.verb`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ..errors import InputError
+from ..criteria import Criterion
+from ..judge.client import LiteLLMJudge
+from ..rating import STEPS
+from ..reading.distribution import FORMS
 from ..runs.breaker import Breaker
-from ..runs.log import Log, RunLog
-from ..runs.rank import Rank, rank_here
-from ..runs.score import Rate, rate_here
+from ..runs.engine import Engine
+from ..runs.input import Input
+from . import plugins
+from .app import choice
 
-ENGINES = ("local", "ray")
+
+def recipes() -> Iterable[str]:
+    """The published configurations."""
+    from ..prompts import wording
+
+    return wording("recipes")
+
 
 CriterionOption = Annotated[
     list[str],
     typer.Option("--criterion", "-c", help="A registered name (see `geval criteria`), a YAML file, or free text."),
 ]
-ModelOption = Annotated[
-    str | None,
-    typer.Option("--model", "-m", help="A LiteLLM model or local/...; default $GEVAL_MODEL, then local/smollm2."),
-]
-FieldOption = Annotated[list[str], typer.Option("--field", help="FIELD=COLUMN, for files that name a field otherwise.")]
+FieldOption = Annotated[list[str], typer.Option(metavar="FIELD=COLUMN", help="For files that name a field otherwise.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+RecipeOption = Annotated[str | None, choice(of=recipes, help="A published configuration.")]
+FormOption = Annotated[
+    str | None, typer.Option(metavar="|".join(FORMS), help="How the judge answers; two joined by + are averaged.")
+]
+StepsOption = Annotated[str | None, choice(of=STEPS, help="Evaluation steps.")]
+PromptFileOption = Annotated[Path | None, typer.Option(help="A published prompt file.")]
 ResumeOption = Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with an --output that is there.")]
-ConcurrencyOption = Annotated[int, typer.Option(min=1, help="Requests under way at once, at the most.")]
-TimeoutOption = Annotated[float, typer.Option(min=0.1, help="Seconds that one request may take.")]
-RpmOption = Annotated[float | None, typer.Option(min=0.01, help="Requests per minute.")]
-TpmOption = Annotated[float | None, typer.Option(min=1, help="Tokens per minute, prompt and completion.")]
-MaxRequestsOption = Annotated[int | None, typer.Option(min=1, help="Stop after so many requests.")]
-MaxCostOption = Annotated[float | None, typer.Option(min=0, help="Stop before this run costs more dollars.")]
-MaxFailuresOption = Annotated[
-    float, typer.Option(min=0, max=1, help=f"Stop when more than this share of the last {Breaker.LAST} failed.")
-]
-RouterOption = Annotated[
-    Path | None, typer.Option(help="A LiteLLM router file (model_list, router_settings); --model names its group.")
-]
+HtmlOption = Annotated[Path | None, typer.Option(help="Also write one self-contained page to look at.")]
 
 
-def one_of(allowed: Iterable[str]) -> Callable[[str | None], str | None]:
-    """A check that an option's value is one of those allowed."""
+@dataclass(frozen=True)
+class JudgeOptions:
+    """Who is asked, how fast, and for how much; the fields are the arguments of `LiteLLMJudge`."""
 
-    def check(value: str | None) -> str | None:
-        if value is not None and value not in allowed:
-            raise typer.BadParameter(f"{value!r} is not one of {', '.join(allowed)}")
-        return value
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", help="A LiteLLM model or local/...; default $GEVAL_MODEL, then local/smollm2."),
+    ] = None
+    concurrency: Annotated[int, typer.Option(min=1, help="Requests under way at once, at the most.")] = 16
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds that one request may take.")] = 120.0
+    rpm: Annotated[float | None, typer.Option(min=0.01, help="Requests per minute.")] = None
+    tpm: Annotated[float | None, typer.Option(min=1, help="Tokens per minute, prompt and completion.")] = None
+    max_requests: Annotated[int | None, typer.Option(min=1, help="Stop after so many requests.")] = None
+    max_cost: Annotated[float | None, typer.Option(min=0, help="Stop before this run costs more dollars.")] = None
+    router: Annotated[
+        Path | None,
+        typer.Option(help="A LiteLLM router file (model_list, router_settings); --model names its group."),
+    ] = None
+    direct: Annotated[bool, typer.Option("--direct/--no-direct", help="Reach OpenAI endpoints past LiteLLM.")] = True
 
-    return check
+    def judge(self) -> LiteLLMJudge:
+        """The judge that they describe.
+
+        Raises:
+            JudgeError: there is no such model, or no key for it.
+        """
+        return LiteLLMJudge(**vars(self))
 
 
-EngineOption = Annotated[str, typer.Option(help="What asks the judge: local, or ray.", callback=one_of(ENGINES))]
-AddressOption = Annotated[str | None, typer.Option(help="A Ray cluster; the default is one on this machine.")]
+@dataclass(frozen=True)
+class InputOptions:
+    """How a file of samples is read."""
+
+    field: FieldOption = dataclasses.field(default_factory=list)
+    limit: Annotated[int | None, typer.Option(min=1, help="Take only the first samples.")] = None
+    skip_bad_lines: Annotated[bool, typer.Option("--skip-bad-lines", help="Pass over what cannot be used.")] = False
+
+    def read(self, path: str, wanted: Sequence[Criterion]) -> Input:
+        """The samples of a file, checked whole.
+
+        Raises:
+            InputError: the file cannot be read, or a row of it cannot be used.
+        """
+        return Input(path, self.field, wanted, self.limit, self.skip_bad_lines)
 
 
-def engine_of(name: str, address: str | None) -> tuple[Rate, Rank, Callable[[Path, bool], AbstractContextManager[Log]]]:
-    """What rates, what ranks, and what keeps the ratings."""
-    if name == "local":
-        if address:
-            raise InputError("--address is that of a Ray cluster: it needs --engine ray")
-        return rate_here, rank_here, RunLog
-    from ray_geval import engine
+@dataclass(frozen=True)
+class RunOptions:
+    """Where a run keeps what it has done, who does the work, and when it gives up."""
 
-    engine.connect(address)
-    return engine.rate, engine.rank, engine.RatingsFolder
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Rows as JSON lines, from which the same command goes on.")
+    ] = None
+    resume: ResumeOption = True
+    engine: Annotated[str, choice(of=plugins.engines, help="What asks the judge: this process, a cluster.")] = "local"
+    address: Annotated[str | None, typer.Option(help="A Ray cluster; the default is one on this machine.")] = None
+    max_failures: Annotated[
+        float, typer.Option(min=0, max=1, help=f"Stop when more than this share of the last {Breaker.LAST} failed.")
+    ] = 0.5
+
+    def open(self) -> Engine:
+        """The engine that does the work.
+
+        Raises:
+            InputError: what it needs is not installed, or there is no cluster.
+        """
+        return plugins.engine(self.engine, self.address)

@@ -1,36 +1,34 @@
-"""The command line: one verb per job."""
+"""`geval prompt`: the messages that a judge would be sent."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..criteria import find_criterion
-from ..rating import STEPS, GEval
-from ..runs.input import Input
+from ..rating import GEval
 from ..samples import Sample
-from .app import app
-from .options import FieldOption, JsonOption, one_of
+from .app import verb
+from .options import FieldOption, FormOption, InputOptions, JsonOption, PromptFileOption, RecipeOption, StepsOption
 
 
-@app.command("prompt")
+@verb("prompt")
 def show_prompt(
     criterion: Annotated[str, typer.Argument(help="A registered name, a YAML file, or free text.")],
     input: Annotated[str | None, typer.Argument(help="A file whose first sample is shown.")] = None,
-    recipe: Annotated[str | None, typer.Option()] = None,
-    form: Annotated[str | None, typer.Option()] = None,
-    steps: Annotated[str | None, typer.Option(callback=one_of(STEPS))] = None,
-    prompt_file: Annotated[Path | None, typer.Option()] = None,
+    recipe: RecipeOption = None,
+    form: FormOption = None,
+    steps: StepsOption = None,
+    prompt_file: PromptFileOption = None,
     field: FieldOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
     """Print the exact messages that would be sent."""
     chosen = find_criterion(criterion)
     placeholder = Sample("{output}", source="{source}", context="{context}", reference="{reference}")
-    sample = next(iter(Input(input, field, [chosen], 1, False))) if input else placeholder
+    sample = next(iter(InputOptions(field, limit=1).read(input, [chosen]))) if input else placeholder
     # Nothing is asked of this judge: the messages are the same for any.
     geval = GEval(chosen, "openai/none", recipe=recipe, form=form, steps=steps, prompt_file=prompt_file)
     for prompt in geval.prompts:

@@ -1,12 +1,13 @@
-"""What people look at: summaries and tables."""
+"""A meta-evaluation as sections: how well judges agree with people, level by level."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .page import _figure, _once, _tail
-from .sections import Section, _number
+from .sections import Section, number
+from .terminal import plain
 
 if TYPE_CHECKING:
     from ..agreement.levels import Agreement, Coefficient
@@ -50,7 +51,7 @@ def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -
         rows = [
             [
                 *(_tail(test.judge), _tail(test.baseline), test.test),
-                *map(_number, (test.statistic, test.p, test.p_one_sided, test.p_holm)),
+                *map(number, (test.statistic, test.p, test.p_one_sided, test.p_holm)),
                 *(str(test.n), str(test.unmatched), test.note),
             ]
             for test in result.tests
@@ -58,7 +59,7 @@ def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -
         what = "Williams: dataset-level r. Permutation over documents: document-level τ-b."
         yield Section("is the judge better than the baseline?", heads, rows, [what])
     if result.alphas:
-        rows = [[_tail(name), *map(_number, alphas.values())] for name, alphas in result.alphas.items()]
+        rows = [[_tail(name), *map(number, alphas.values())] for name, alphas in result.alphas.items()]
         yield Section(
             "Krippendorff's α between a judge's replies, and between judges",
             ("", "nominal", "ordinal", "interval"),
@@ -101,3 +102,18 @@ def _remarks(agreement: Agreement) -> Iterator[str]:
             elif figure.skipped and figure.value_constant_as_zero is not None:
                 zero = figure.value_constant_as_zero
                 yield f"{shown}, {level} level: {zero:.3f} if the {figure.skipped} constant documents count as 0"
+
+
+def _figure(figure: Coefficient) -> str:
+    if figure.value is None:
+        return "undefined"
+    interval = f" [{figure.low:.3f}, {figure.high:.3f}]" if figure.low is not None and figure.high is not None else ""
+    return f"{figure.value:.3f}{interval}"
+
+
+def _tail(name: str) -> str:
+    return plain(Path(name).name, 60)
+
+
+def _once(notes: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(notes))

@@ -1,4 +1,4 @@
-"""What people look at: summaries and tables."""
+"""An audit as sections: how biased a judge is, check by check, and how to run it."""
 
 from __future__ import annotations
 

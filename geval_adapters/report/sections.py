@@ -1,4 +1,4 @@
-"""What people look at: summaries and tables."""
+"""What a report is made of: sections, which terminal and page show alike."""
 
 from __future__ import annotations
 
@@ -35,5 +35,6 @@ class Section:
     cards: Sequence[Card] = ()
 
 
-def _number(value: float | None) -> str:
+def number(value: float | None) -> str:
+    """Three decimals, two digits where it is tiny, `-` where there is none."""
     return "-" if value is None else f"{value:.2g}" if abs(value) < 0.001 else f"{value:.3f}"

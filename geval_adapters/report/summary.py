@@ -1,4 +1,4 @@
-"""What people look at: summaries and tables."""
+"""What the ratings of a run come to, and its tables in the terminal."""
 
 from __future__ import annotations
 

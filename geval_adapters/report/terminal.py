@@ -1,4 +1,4 @@
-"""What people look at: summaries and tables."""
+"""The terminal: tables, and the one sanitiser for text from outside (`plain`)."""
 
 from __future__ import annotations
 
@@ -39,11 +39,12 @@ def plain(text: str, limit: int = 100) -> str:
 def print_sections(sections: Iterable[Section], console: Console) -> None:
     """Sections as terminal tables."""
     for section in sections:
-        console.print(Text(f"{section.title}  {section.badge}".rstrip(), style="bold"))
+        console.print(Text(plain(f"{section.title}  {section.badge}"), style="bold"))
         if section.lead:
             console.print(Text(plain(section.lead, 1000)), soft_wrap=True)
         if section.code:
-            console.print(Text(section.code), soft_wrap=True)
+            for line in section.code.splitlines():
+                console.print(Text(plain(line, 1000)), soft_wrap=True)
         if section.rows:
             console.print(table(section.heads, section.rows, console))
         for note in section.notes:

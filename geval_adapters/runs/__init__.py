@@ -1,6 +1,7 @@
 """What the command line and engines run: input, log, progress, rating and ranking of files."""
 
 from .breaker import Breaker
+from .engine import LOCAL, Engine
 from .input import Input
 from .log import Log, RunLog, lock
 from .progress import errors, output_console, progress, say, say_faults
@@ -8,7 +9,9 @@ from .rank import Groups, Known, Rank, RankRun, abreast, rank_here
 from .score import Rate, ScoreRun, rate_here
 
 __all__ = [
+    "LOCAL",
     "Breaker",
+    "Engine",
     "Groups",
     "Input",
     "Known",

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol
 
-from ..errors import InputError
+from ..errors import BusyError, InputError
 
 
 class Log(Protocol):
@@ -38,7 +38,8 @@ class RunLog:
         resume: whether to go on with a file that is there; without, it is refused.
 
     Raises:
-        InputError: the file is there and not to be resumed, in use by another process, or cannot be written.
+        InputError: the file is there and not to be resumed, or cannot be written; a `BusyError`, where another process
+            is writing to it.
     """
 
     def __init__(self, path: Path, resume: bool = True) -> None:
@@ -52,7 +53,7 @@ class RunLog:
         if not path.is_file():
             raise InputError(f"{path}: is no regular file, so that no run could be resumed from it")
         if not locked:
-            raise InputError(f"{path}: another process is writing to it")
+            raise BusyError(f"{path}: another process is writing to it")
         if size and not resume:
             raise InputError(f"{path}: exists already; name another --output, or let it be resumed")
         self._failed: list[Mapping[str, Any]] = []

@@ -28,7 +28,7 @@ from geval_adapters import (
     Verdict,
 )
 from geval_adapters.judge import run
-from geval_adapters.runs import Groups, Known, abreast
+from geval_adapters.runs import Engine, Groups, Known, abreast
 
 from .dataset import BATCH, STOPPED, cpus, divide, pool, rate_dataset, workers_of
 from .folder import RatingsFolder
@@ -37,11 +37,17 @@ from .schema import RATING, to_row
 if TYPE_CHECKING:
     import ray.data
 
-__all__ = ["RatingsFolder", "connect", "rank", "rate"]
+__all__ = ["connect", "engine", "rank", "rate"]
 
 SAMPLE = pa.schema(
     {name: pa.string() for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id", "scores")}
 )
+
+
+def engine(address: str | None) -> Engine:
+    """The cluster at `address` as what does the work of a run; see `connect`."""
+    connect(address)
+    return Engine(rate, rank, RatingsFolder)
 
 
 def connect(address: str | None) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geval_adapters import InputError
+from geval_adapters import BusyError, InputError
 from geval_adapters.runs import lock
 
 from .schema import RATING, to_row, to_table
@@ -43,7 +43,7 @@ class RatingsFolder:
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
         if not lock(self._lock):
-            raise InputError(f"{path}: another process is writing to it")
+            raise BusyError(f"{path}: another process is writing to it")
         files = self._files()
         if files and not resume:
             raise InputError(f"{path}: holds ratings already; name another --output, or let it be resumed")

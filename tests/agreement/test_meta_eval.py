@@ -155,8 +155,8 @@ def test_degenerate_input_gets_words(meta_eval, tmp_path: Path):
         (["other.jsonl"], "other.jsonl: holds no ratings of 'coherence', but of fluency"),
         (["twice.jsonl"], "twice.jsonl:2: the id 'a' stands here a second time"),
         (["bare.jsonl"], "bare.jsonl:1: has neither a score nor all_responses"),
-        (["one.jsonl", "--form", "prose"], "unknown form 'prose'"),
-        (["one.jsonl", "--level", "word"], "unknown level 'word'"),
+        (["one.jsonl", "--form", "prose"], "'prose' is not one of score_only"),
+        (["one.jsonl", "--level", "word"], "'word' is not one of dataset"),
         (["one.jsonl", "--form", "free_text", "--form", "free_text"], "2 forms for 1 files"),
     ],
 )

@@ -109,7 +109,7 @@ def test_a_bad_line_is_named_before_anything_is_asked(server: Server, geval, row
         (["in.jsonl", "-c", "coherence", "--scale", "3-3"], "at least two different values"),
         (["in.jsonl", "-c", "coherence", "--scale", "low"], "not a scale: 'low'"),
         (["in.jsonl", "-c", "coherence", "--form", "prose"], "unknown form 'prose'"),
-        (["in.jsonl", "-c", "coherence", "--recipe", "best"], "unknown recipe 'best'"),
+        (["in.jsonl", "-c", "coherence", "--recipe", "best"], "'best' is not one of rate_explain, geval"),
         (["in.jsonl", "-c", "coherence", "--readout", "guess"], "'guess' is not one of auto, logprobs, samples"),
         (["in.jsonl", "-c", "coherence", "--field", "output"], "write FIELD=COLUMN"),
         (["in.jsonl", "-c", "coherence", "--field", "text=output"], "unknown field text"),

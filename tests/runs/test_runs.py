@@ -136,7 +136,7 @@ def test_a_second_process_on_one_output_is_refused(server: Server, geval):
     with open("out.jsonl", "a+b") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         code, _, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL, "-o", "out.jsonl", *ONE)
-    assert code == 2
+    assert code == 4
     assert "out.jsonl: another process is writing to it" in err
     assert server.requests == []
 

@@ -1,0 +1,5 @@
+"""`python -m geval_adapters` is `geval`."""
+
+from .cli import main
+
+main()
