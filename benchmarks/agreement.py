@@ -1,4 +1,4 @@
-"""Time `agreement` against the plain loop over SciPy, and compare their numbers.
+"""Time `agreement` against the plain loop over SciPy, and count how often its intervals hold the truth.
 
 Run `python benchmarks/agreement.py`. The data are synthetic, in the shape of SummEval: 100 documents by 16
 systems, human scores from 1 to 5 in thirds. The loop runs on fewer resamples; its time is scaled up.
@@ -17,6 +17,7 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from geval_adapters.agreement.intervals import Resampled, interval, resample
 from geval_adapters.agreement.levels import Agreement, Level, agreement
 
 Floats = npt.NDArray[np.float64]
@@ -99,17 +100,79 @@ def main() -> None:
     start = time.perf_counter()
     loop = np.array([plain_loop(judge, humans, np.repeat(np.arange(DOCUMENTS), row), thresholds) for row in counts])
     scaled = (time.perf_counter() - start) * RESAMPLES / LOOP_RESAMPLES
-    low, high = np.quantile(loop, [0.025, 0.975], axis=0)
     value = plain_loop(judge, humans, np.arange(DOCUMENTS), thresholds)
+    reach = stats.t.ppf(0.975, DOCUMENTS - 1) * np.sqrt(DOCUMENTS / (DOCUMENTS - 1)) * loop.std(axis=0)
     difference = max(
-        np.abs(numbers(few, field) - expected).max()
-        for field, expected in (("value", value), ("low", low), ("high", high))
+        np.abs(numbers(few, field) - np.clip(expected, -1, 1)).max()
+        for field, expected in (("value", value), ("low", value - reach), ("high", value + reach))
     )
     print(f"{DOCUMENTS} documents x {SYSTEMS} systems, six coefficients at three levels, {RESAMPLES} resamples")
     print(f"agreement     {vectorised:8.2f} s")
     print(f"plain loop    {scaled:8.2f} s  ({LOOP_RESAMPLES} resamples, scaled to {RESAMPLES})")
     print(f"ratio         {scaled / vectorised:8.0f}")
     print(f"largest difference of any value or interval limit: {difference:.1e}")
+    coverage()
+
+
+# --- how often the intervals hold the truth --------------------------------------------------------------------------
+
+TRIALS, ITEMS = 600, 5
+STATISTICS = ("mean of a difference", "r", "document-level τ-b", "α", "share of rare events")
+
+
+def scored(rng: np.random.Generator, kind: str, trials: int, documents: int) -> tuple[Floats, Floats]:
+    """Two sides' scores, trials × documents × items: unbounded, from 1 to 5, or nearly all of them 5."""
+    quality = rng.normal(size=(trials, documents, ITEMS)) + 0.7 * rng.normal(size=(trials, documents, 1))
+    x, y = (quality + noise * rng.normal(size=quality.shape) for noise in (0.8, 0.5))
+    if kind == "unbounded":
+        return x + 0.4 * rng.normal(size=(trials, documents, 1)), y
+    if kind == "1 to 5":
+        return np.clip(np.round(3 + x), 1, 5), np.clip(np.round(3 + y), 1, 5)
+    return tuple(np.where(side < -1.6, np.clip(np.round(5 + 2 * (side + 1.3)), 1, 4), 5.0) for side in (x, y))  # type: ignore[return-value]
+
+
+def sums(x: Floats, y: Floats) -> Floats:
+    """What the statistics need, summed within documents."""
+    dx, dy = (np.sign(side[..., :, None] - side[..., None, :]) for side in (x, y))
+    norm = np.sqrt((dx**2).sum((-1, -2)) * (dy**2).sum((-1, -2)))
+    tau = np.divide((dx * dy).sum((-1, -2)), norm, out=np.zeros_like(norm), where=norm > 0)
+    items = (np.ones_like(x), x, y, x * x, y * y, x * y, (np.abs(x - y) > 1.5).astype(float))
+    return np.stack([*(each.sum(-1) for each in items), tau, (norm > 0).astype(float)], -1)
+
+
+def statistics_of(total: Floats) -> Floats:
+    n, x, y, xx, yy, xy, far, tau, defined = np.moveaxis(total, -1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vx, vy, c = xx / n - (x / n) ** 2, yy / n - (y / n) ** 2, xy / n - x * y / n**2
+        expected = 2 * (2 * n * (xx + yy) - (x + y) ** 2) / (2 * n - 1)
+        alpha = np.where(expected > 1e-9, 1 - 2 * (xx + yy - 2 * xy) / expected, np.nan)
+        r = np.where((vx > 1e-9) & (vy > 1e-9), c / np.sqrt(vx * vy), np.nan)
+        return np.stack([(x - y) / n, r, tau / defined, alpha, far / n], -1)
+
+
+def coverage() -> None:
+    """Nominal 95 % intervals; in brackets percentiles of the same resamples."""
+    print("| scores | documents | " + " | ".join(STATISTICS) + " |")
+    for kind in ("unbounded", "1 to 5", "nearly all 5"):
+        many = sums(*scored(np.random.default_rng(99), kind, 300, 200))
+        truth = statistics_of(many.sum(axis=1)).mean(axis=0)
+        for documents in (6, 8, 12, 20, 50):
+            rng = np.random.default_rng(documents)
+            each = sums(*scored(rng, kind, TRIALS, documents))
+            counts = resample(documents)
+            draws = statistics_of(np.einsum("rd,tdk->rtk", counts, each))
+            held = np.full((2, len(STATISTICS), TRIALS), np.nan)
+            for k in range(len(STATISTICS)):
+                limits = (-1.0, 1.0) if k in (1, 2, 3) else (-np.inf, np.inf)
+                for trial in range(TRIALS):
+                    one = Resampled(float(draws[0, trial, k]), draws[1:, trial, k], documents)
+                    figure = interval(one, documents, within=limits)
+                    if figure.low is not None and figure.high is not None:
+                        held[0, k, trial] = figure.low <= truth[k] <= figure.high
+                        low, high = np.nanquantile(one.draws, [0.025, 0.975])
+                        held[1, k, trial] = low <= truth[k] <= high
+            cells = [f"{t:.3f} ({p:.3f})" for t, p in np.nanmean(held, axis=2).T]
+            print(f"| {kind} | {documents} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":

@@ -256,6 +256,15 @@ def _parquet_rows(*files: str) -> Iterator[tuple[int, dict[str, Any]]]:
             raise InputError(f"{file}: is not a readable Parquet file: {error}") from None
 
 
+def length_of(text: str) -> int:
+    """How long a text is, wherever length is measured: its characters, for not every script parts its words.
+
+    >>> length_of("long text")
+    9
+    """
+    return len(text)
+
+
 def by_document(samples: Iterable[Sample]) -> dict[str | None, list[Sample]]:
     """Samples by the document that they belong to: equal `doc_id`, or equal source."""
     groups: dict[str | None, list[Sample]] = {}

@@ -1,10 +1,4 @@
-"""How well a judge's scores agree with people's, and whether one judge agrees better than another.
-
-Levels, after Chiang & Lee (2023, "A Closer Look into Automatic Evaluation Using LLMs", Appendix C):
-*dataset* pools all items, *document* averages the coefficients of the single documents, *system* compares
-the means of the systems. Inside this module a *figures* array has one row for each of the six fields of
-`Level`, in their order; NaN stands for "undefined" there and never leaves the module.
-"""
+"""Krippendorff's alpha: how far raters, or the replies of one judge, agree beyond chance."""
 
 from __future__ import annotations
 
@@ -13,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from .levels import Score, _numbers
+from .levels import Score, numbers
 
 
 def krippendorff_alpha(
@@ -45,7 +39,7 @@ def krippendorff_alpha(
     lengths = sorted({len(row) for row in ratings})
     if len(lengths) > 1:
         raise ValueError(f"raters have different numbers of units: {lengths}")
-    table = np.array([_numbers(row) for row in ratings]).reshape(len(ratings), sum(lengths))
+    table = np.array([numbers(row) for row in ratings]).reshape(len(ratings), sum(lengths))
     table = table[:, (~np.isnan(table)).sum(axis=0) >= 2]
     rated = ~np.isnan(table)
     values, codes = np.unique(table[rated], return_inverse=True)

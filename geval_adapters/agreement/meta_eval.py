@@ -16,7 +16,7 @@ from ..criteria import Criterion
 from ..errors import InputError, MissingPackageError, require
 from ..judge.sampling import combine
 from ..reading.text import read_text
-from ..samples import Sample, numbered, read_rows, sample_of
+from ..samples import Sample, length_of, numbered, read_rows, sample_of
 from .alpha import krippendorff_alpha
 from .levels import Agreement, agreement
 from .significance import PermutationTest, WilliamsTest, holm, permutation_test, williams
@@ -215,7 +215,7 @@ def knowing_nothing(judged: JudgedFile, criterion: Criterion, seed: int) -> list
         "(random)": [rng.choice(criterion.scale.values) for _ in items],
     }
     if all(item.output is not None for item in items):
-        columns["(length)"] = [float(len(item.output or "")) for item in items]
+        columns["(length)"] = [float(length_of(item.output or "")) for item in items]
     if all(item.output is not None and item.reference is not None for item in items):
         columns |= _overlaps([(item.output or "", item.reference or "") for item in items])
     return [

@@ -1,10 +1,4 @@
-"""How well a judge's scores agree with people's, and whether one judge agrees better than another.
-
-Levels, after Chiang & Lee (2023, "A Closer Look into Automatic Evaluation Using LLMs", Appendix C):
-*dataset* pools all items, *document* averages the coefficients of the single documents, *system* compares
-the means of the systems. Inside this module a *figures* array has one row for each of the six fields of
-`Level`, in their order; NaN stands for "undefined" there and never leaves the module.
-"""
+"""Does one judge agree with people better than another: Williams' test, a paired permutation, Holm's correction."""
 
 from __future__ import annotations
 
@@ -15,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtr
 
-from .levels import _CELLS, _NAMES, _NOISE, Score, _check_lengths, _codes, _each_document, _numbers
+from .coefficients import NOISE, Coefficients
+from .intervals import CELLS
+from .levels import Score, check_lengths, codes, each_document, numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +75,11 @@ def williams(r_judge: float, r_baseline: float, r_between: float, n: int) -> Wil
         raise ValueError(f"no data have the correlations {r_judge}, {r_baseline} and {r_between} together")
     difference = r_judge - r_baseline
     # Two judges that are the same up to scale leave 0/0; rounding noise must not turn that into a large t.
-    if abs(difference) < _NOISE:
+    if abs(difference) < NOISE:
         return WilliamsTest(0.0, n - 3, 0.5, 1.0)
     mean = (r_judge + r_baseline) / 2
     variance = 2 * max(determinant, 0) * (n - 1) / (n - 3) + mean**2 * (1 - r_between) ** 3
-    if variance < _NOISE:
+    if variance < NOISE:
         raise ValueError("the three correlations leave no variance to test against")
     statistic = difference * math.sqrt((n - 1) * (1 + r_between)) / math.sqrt(variance)
     return WilliamsTest(statistic, n - 3, float(stdtr(n - 3, -statistic)), float(2 * stdtr(n - 3, -abs(statistic))))
@@ -123,30 +119,30 @@ def permutation_test(
     >>> permutation_test([1, 2, 3] * 4, [3, 2, 1] * 4, humans, documents)
     PermutationTest(statistic=2.0, p_two_sided=0.125, p_one_sided=0.0625, documents=4, skipped=0)
     """
-    if coefficient not in _NAMES:
-        raise ValueError(f"unknown coefficient {coefficient!r}: choose one of {', '.join(_NAMES)}")
+    if coefficient not in Coefficients._fields:
+        raise ValueError(f"unknown coefficient {coefficient!r}: choose one of {', '.join(Coefficients._fields)}")
     if resamples < 1:
         raise ValueError(f"resamples must be 1 or more, not {resamples}")
-    _check_lengths(judge=judge, baseline=baseline, humans=humans, documents=documents)
-    scores = np.stack([_numbers(judge), _numbers(baseline), _numbers(humans)])
+    check_lengths(judge=judge, baseline=baseline, humans=humans, documents=documents)
+    scores = np.stack([numbers(judge), numbers(baseline), numbers(humans)])
     kept = np.flatnonzero(~np.isnan(scores).any(axis=0))
-    document = _codes(documents, kept)
+    document = codes(documents, kept)
     order = np.argsort(document, kind="stable")
     document, (a, b, y) = document[order], scores[:, kept[order]]
-    row = _NAMES.index(coefficient)
-    difference = _each_document(a, y, document)[0][row] - _each_document(b, y, document)[0][row]
+    mine, theirs = (getattr(each_document(side, y, document)[0], coefficient) for side in (a, b))
+    difference = mine - theirs
     compared = difference[~np.isnan(difference)]
     n = compared.size
     if n == 0:
         raise ValueError(f"no document where {coefficient} is defined for both judges")
 
     observed = float(compared.mean())
-    slack = _NOISE * np.abs(compared).max()  # rounding must not lose patterns that equal the observed one
+    slack = NOISE * np.abs(compared).max()  # rounding must not lose patterns that equal the observed one
     exact = 2**n <= resamples
     total = 2**n if exact else resamples
     rng = np.random.default_rng(seed)
     one_sided = two_sided = 0
-    step = max(1, _CELLS // n)
+    step = max(1, CELLS // n)
     for start in range(0, total, step):
         size = min(step, total - start)
         if exact:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..agreement.alpha import krippendorff_alpha
-from ..agreement.coefficients import Floats
 from ..criteria import Scale
+from .scalars import Floats
 
 _NOISE = 1e-12  # spread below which numbers are the same
 

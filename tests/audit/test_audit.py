@@ -21,9 +21,11 @@ from conftest import Server, completion
 from scipy import stats
 
 from geval_adapters import Sample, Scale, load_criteria, report
-from geval_adapters.agreement import coefficients, intervals, meta_eval
+from geval_adapters.agreement import meta_eval
 from geval_adapters.agreement.alpha import krippendorff_alpha
 from geval_adapters.audit import measures
+from geval_adapters.audit import scalars as coefficients
+from geval_adapters.audit import scalars as intervals
 from geval_adapters.audit.asking import Inquiry
 from geval_adapters.audit.checks import CHECKS
 from geval_adapters.audit.results import Audit

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...agreement import coefficients
-from ...agreement.coefficients import Floats
 from ...criteria import Criterion
+from .. import scalars as coefficients
 from ..asking import Inquiry, Unmeasurable
 from ..results import Check, Picture, Statistic
+from ..scalars import Floats
 from .common import _alpha, _between, _centred, _matrix, _nan, _over, _scores, documents_of
 
 

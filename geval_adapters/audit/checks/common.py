@@ -15,13 +15,13 @@ from typing import Protocol
 
 import numpy as np
 
-from ...agreement import coefficients
-from ...agreement.coefficients import Floats
-from ...agreement.intervals import Figure, bootstrap
+from ...agreement.intervals import Figure
 from ...agreement.meta_eval import Item
 from ...criteria import Criterion, Scale
 from .. import measures
+from .. import scalars as coefficients
 from ..results import Statistic
+from ..scalars import Floats, bootstrap
 
 SCALES = {
     "1-5": Scale.of("1-5"),

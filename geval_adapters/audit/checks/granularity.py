@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...agreement import coefficients
-from ...agreement.coefficients import Floats
 from ...agreement.meta_eval import Item
 from ...criteria import Criterion, Scale
 from .. import measures
+from .. import scalars as coefficients
 from ..asking import SAMPLED, SAMPLES, Inquiry
 from ..results import Check, Picture, Statistic
+from ..scalars import Floats
 from .common import GAIN, PREFERRED, SCALES, TAU, Rated, _counted, _gain, _over, _paper, _people, _scores, documents_of
 
 

@@ -13,12 +13,12 @@ from itertools import zip_longest
 
 import numpy as np
 
-from ...agreement.intervals import bootstrap
 from ...agreement.meta_eval import Item
 from ...criteria import Criterion
 from .. import measures
 from ..asking import SAMPLED, SAMPLES, Inquiry, Unmeasurable
 from ..results import Check, Statistic
+from ..scalars import bootstrap
 from .common import _COMPARED, SCALES, STABLE, Rated, _alpha, _beside, _nan, _over, _paper, _scores, documents_of
 
 

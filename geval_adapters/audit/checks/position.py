@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...agreement.coefficients import Ints
-from ...agreement.intervals import Figure, bootstrap
+from ...agreement.intervals import Figure
 from ...criteria import Criterion
 from ...ranking.diagnostics import debias, pairwise_accuracy, position
 from ..asking import Inquiry
 from ..results import Check, Picture, Statistic
+from ..scalars import Ints, bootstrap
 from .common import _nan
 
 

@@ -12,13 +12,13 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...agreement import coefficients
-from ...agreement.coefficients import Floats
 from ...agreement.meta_eval import Item
 from ...criteria import Criterion
 from .. import measures
+from .. import scalars as coefficients
 from ..asking import LEAST, Unmeasurable
 from ..results import Check, Picture, Statistic
+from ..scalars import Floats
 from .common import SLIGHT, Rated, _over, _people, _scores, documents_of
 
 

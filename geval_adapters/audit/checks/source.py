@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...agreement.coefficients import Floats
 from ...criteria import Criterion
 from ..asking import Inquiry, Unmeasurable
 from ..results import Check
+from ..scalars import Floats
 from .common import GAIN, STABLE, _beside, _paper, _settings
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...agreement import coefficients
 from ...agreement.meta_eval import Item
 from ...criteria import Criterion
+from .. import scalars as coefficients
 from ..asking import SAMPLES, Inquiry
 from ..results import Check, Picture, Statistic
 from .common import GAIN, TAU, TEMPERATURES, _gain, _over, _people, _scores, documents_of
