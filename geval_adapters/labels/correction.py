@@ -58,9 +58,10 @@ class Estimate:
 
     @property
     def std_error(self) -> float | None:
-        """Clustered by document: SE² = G / (G − 1) · Σ_d errors_d², None without an interval."""
-        g = len(self.errors)
-        return None if self.value is None or self.why_not else math.sqrt(g / (g - 1) * float(self.errors @ self.errors))
+        """Clustered by document: SE² = L / (L − 1) · Σ_d errors_d² with L labelled documents; None without one."""
+        if self.value is None or self.why_not:
+            return None
+        return math.sqrt((self.df + 1) / self.df * float(self.errors @ self.errors))
 
     @property
     def df(self) -> int:
@@ -184,6 +185,21 @@ def estimated(items: Drawn, method: str = "auto") -> Estimate:
     return Estimate(
         fitted.value, rectified(items, line(items), method).errors, fitted.labelled, fitted.n, method, fitted.why_not
     )
+
+
+def by_system(items: Drawn, systems: Sequence[Hashable], method: str = "auto") -> dict[Hashable, Estimate]:
+    """Each system's estimate: predictions are fitted to the labels of all systems, put right by each one's own.
+
+    A dozen labels of one system say what the judge gets wrong there on average; how its scores relate to people's is
+    learned from all of them. `auto` goes by the number of all labels.
+    """
+    method = chosen(method, items.n)
+    predict = {"labels": lambda _: np.zeros(len(items.scores)), "ppi": line, "calibrated": isotonic}[method]
+    predictions = predict(items) if items.n > 1 else np.zeros(len(items.scores))
+    places: dict[Hashable, list[int]] = {}
+    for place, system in enumerate(systems):
+        places.setdefault(system, []).append(place)
+    return {system: rectified(items.part(np.array(own)), predictions[own], method) for system, own in places.items()}
 
 
 def rectified(items: Drawn, predictions: Floats, method: str) -> Estimate:

@@ -56,23 +56,19 @@ class Drawn:
             where[self.labelled[kept]], self.weights[kept],
         )  # fmt: skip
 
-    def slope(self, of: npt.NDArray[np.bool_] | None = None) -> float:
+    def slope(self) -> float:
         """PPI++'s λ for a mean over all M items: Cov_n(Y, f) / Var_M(f), held in [0, M / (M − n)].
 
         The published λ multiplies the mean over the N = M − n unlabelled items, so that it is N / M of this one and
         lies in [0, 1] (Angelopoulos et al. 2023, §6).
-
-        Args:
-            of: which of the labelled items it is fitted to; default all.
         """
-        some = slice(None) if of is None else of
-        x, y, weights = self.filled[self.labelled][some], self.labels[self.labelled][some], self.weights[some]
+        x, y, weights = self.filled[self.labelled], self.labels[self.labelled], self.weights
         size, total = len(self.scores), weights.sum()
         variance = float(self.filled.var(ddof=1)) if size > 1 else 0.0
         if variance < 1e-12:
             return 0.0
         covariance = float(weights @ ((x - weights @ x / total) * y)) / total
-        return float(min(max(covariance / variance, 0.0), size / max(size - self.n, 1)))
+        return min(max(covariance / variance, 0.0), size / max(size - self.n, 1))
 
 
 def drawn(
@@ -140,13 +136,15 @@ def cross_fitted(items: Drawn, fit: Callable[[npt.NDArray[np.bool_], Floats], Fl
 
 
 def line(items: Drawn) -> Floats:
-    """Predictions by a straight line (`Drawn.slope`), cross-fitted over documents."""
+    """Predictions by a straight line through the labels (weighted least squares), cross-fitted over documents."""
     x, y = items.filled[items.labelled], items.labels[items.labelled]
 
     def fit(some: npt.NDArray[np.bool_], scores: Floats) -> Floats:
-        weights = items.weights[some]
-        mean_x, mean_y = (float(weights @ each[some]) / weights.sum() for each in (x, y))
-        return np.asarray(mean_y + items.slope(some) * (scores - mean_x))
+        weights = items.weights[some] / items.weights[some].sum()
+        mean_x, mean_y = (float(weights @ each[some]) for each in (x, y))
+        spread = float(weights @ (x[some] - mean_x) ** 2)
+        slope = float(weights @ ((x[some] - mean_x) * y[some])) / spread if spread > 1e-12 else 0.0
+        return np.asarray(mean_y + max(slope, 0.0) * (scores - mean_x))
 
     return cross_fitted(items, fit)
 
