@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 
 from geval_adapters import read_text
 from geval_adapters.criteria import load_criteria
-from geval_adapters.labels.correction import by_system, estimated, 
+from geval_adapters.labels.correction import by_system, estimated
 from geval_adapters.labels.prediction import Drawn
 
 Floats = np.ndarray
@@ -137,7 +137,8 @@ def planted(people: dict, scale: tuple[float, float], rng: np.random.Generator) 
 
 def data(name: str, judge: dict, people: dict, scale: tuple[float, float]) -> Data:
     items = sorted(judge)
-    numbers = [{each: number for number, each in enumerate(sorted(set(column)))} for column in zip(*people, strict=True)]
+    names = [sorted(set(column)) for column in zip(*people, strict=True)]
+    numbers = [{each: number for number, each in enumerate(column)} for column in names]
     columns = [
         np.array([people[item] for item in items]),
         np.array([judge[item][0] for item in items]),

@@ -127,7 +127,7 @@ def corrected_mean(
     >>> some = np.where(np.arange(400) % 10 == 0, people, np.nan)
     >>> mean = corrected_mean(judge, some, np.arange(400) // 4)
     >>> print(f"{judge.mean():.2f} {people.mean():.2f} {mean.value:.2f} [{mean.low:.2f}, {mean.high:.2f}]", mean.method)
-    1.96 2.96 2.97 [2.84, 3.11] ppi
+    1.96 2.96 2.97 [2.84, 3.10] ppi
     """
     return estimated(drawn(scores, labels, documents, probabilities), method).figure()
 
@@ -232,7 +232,7 @@ def judged(items: Drawn) -> Estimate:
         return Estimate(None, np.zeros(groups), present, 0, "judge", "the judge scored no item")
     mean = float(items.scores[known].mean())
     errors = _summed(items.document[known], (items.scores[known] - mean) / n, groups)
-    few = f"scores of {FEWEST} documents are needed, there are {present.sum()}" if present.sum() < FEWEST else ""
+    few = f"no interval: it needs {FEWEST} documents, and there are {present.sum()}" if present.sum() < FEWEST else ""
     return Estimate(mean, errors, present, n, "judge", few)
 
 
@@ -242,10 +242,10 @@ def _summed(document: Ints, errors: Floats, groups: int) -> Floats:
 
 def _why_no_interval(items: Drawn, labelled: npt.NDArray[np.bool_]) -> str:
     if labelled.sum() < FEWEST:
-        return f"labels of {FEWEST} documents are needed for an interval, there are {labelled.sum()}"
+        return f"no interval: it needs labels of {FEWEST} documents, and there are {labelled.sum()}"
     values, counts = np.unique(items.labels[items.labelled], return_counts=True)
     differing, needed = items.n - int(counts.max()), min(DIFFERING, items.n // 2)
     if differing < needed:
         common = f"{items.n - differing} of {items.n} labels are {values[counts.argmax()]:g}"
-        return f"{common}: an interval needs {needed} that differ"
+        return f"no interval: it needs {needed} labels that differ, and {common}"
     return ""

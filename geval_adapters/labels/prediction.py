@@ -68,7 +68,7 @@ class Drawn:
         if variance < 1e-12:
             return 0.0
         covariance = float(weights @ ((x - weights @ x / total) * y)) / total
-        return min(max(covariance / variance, 0.0), size / max(size - self.n, 1))
+        return float(min(max(covariance / variance, 0.0), size / max(size - self.n, 1)))
 
 
 def drawn(
