@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 from throughput import table
 
 from geval_adapters import GEval, Sample, read_samples
-from geval_adapters.judge.base import Answer, Reply, Usage
+from geval_adapters.judge.base import Answer, Judge, Reply, Usage
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
@@ -62,7 +62,7 @@ def served(prompt: Sequence[int], others: Iterable[Sequence[int]]) -> int:
     return place
 
 
-class Caching:
+class Caching(Judge):
     """A judge that counts what caches of several sizes would have served."""
 
     name = "caching"

@@ -14,7 +14,7 @@ from .errors import InputError
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import concurrently, run
-from .judge.sampling import Elicitation, Question
+from .judge.sampling import Question, Sampling
 from .prompts import ComparisonPrompt, surroundings
 from .reading.distribution import Reading
 from .reading.verdict import read_verdict, read_verdict_logprobs
@@ -204,7 +204,7 @@ class Comparer:
         self.criterion = find_criterion(criterion)
         self.prompt = ComparisonPrompt(self.criterion, kind, ties)
         self.judge = judge_of(model, options)
-        self.elicitation = Elicitation(self.judge, n, temperature, readout)
+        self.sampling = Sampling(self.judge, n, temperature, readout)
 
     def compare(self, first: str | Sample, second: str | Sample, **fields: str) -> Comparison:
         """Compare two candidates in both orders; `source`, `reference` and `context` as keywords.
@@ -234,21 +234,21 @@ class Comparer:
             stop=None,
             room=8,
         )
-        elicited = await self.elicitation.ask([question])
-        combined = elicited.combined
+        sampled = await self.sampling.ask([question])
+        combined = sampled.combined
         return Verdict(
             first=first,
             second=second,
             p_first=combined.score,
             coverage=combined.coverage,
             bounds=combined.bounds,
-            method=elicited.method,
+            method=sampled.method,
             n_valid=combined.n_valid,
             n_failed=combined.n_failed,
-            text=elicited.text,
+            text=sampled.text,
             error=combined.error,
-            usage=elicited.usage,
-            signature=self.elicitation.signature(self._parts(), elicited),
+            usage=sampled.usage,
+            signature=self.sampling.signature(self._parts(), sampled),
         )
 
     def _parts(self) -> dict[str, str]:
@@ -261,12 +261,12 @@ class Comparer:
 
     def expected(self) -> dict[str, set[str]]:
         """The values that each part of this judge's signatures can have, as far as that is known before any verdict."""
-        return self.elicitation.expected(self._parts())
+        return self.sampling.expected(self._parts())
 
     async def averdicts(self, pairs: Sequence[tuple[Sample, Sample]]) -> AsyncGenerator[Verdict]:
         """The answers about many pairs, asked concurrently, in the pairs' order."""
         jobs = (self.averdict(first, second) for first, second in pairs)
-        async with aclosing(concurrently(jobs, self.elicitation.width, ordered=True)) as verdicts:
+        async with aclosing(concurrently(jobs, self.sampling.width, ordered=True)) as verdicts:
             async for verdict in verdicts:
                 yield verdict
 

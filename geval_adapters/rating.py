@@ -21,7 +21,7 @@ from .errors import InputError, JudgeError
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import concurrently, run, stream
-from .judge.sampling import Elicitation, Elicited, Question, Sequential
+from .judge.sampling import Question, Sampled, Sampling, Sequential
 from .reading.distribution import Reading
 from .reading.text import read_text
 from .reading.tokens import read_logprobs
@@ -114,7 +114,7 @@ class GEval:
         readout: `logprobs`, `samples`, or `auto`: the former where the judge has them.
         off_grid: what to do with a value between two steps of the scale: `keep`, `floor` or `reject`.
         adaptive: stop sampling an item as soon as the standard error of its score falls under this share of the scale's
-            range, after three replies at the least (`elicitation.Sequential`); `n` is then the most.
+            range, after three replies at the least (`judge.Sequential`); `n` is then the most.
         explain: let the judge write its rationale out, where the form puts it after the rating.
         persona: `hhh` or `human_annotator` (Chiang & Lee 2023, §3.4.2).
         prompt_file: a published prompt file that replaces the wording.
@@ -170,12 +170,13 @@ class GEval:
             prompts.Prompt(self.criterion, form, tuple(told_steps or ()), persona, template) for form in self.forms
         ]
         self.judge = judge_of(model, options)
-        self.elicitation = Elicitation(
+        self.sampling = Sampling(
             self.judge,
             n if n is not None else base.get("n"),
             temperature if temperature is not None else base.get("temperature"),
             readout or base.get("readout", "auto"),
             None if adaptive is None else self._sequential(adaptive),
+            least=len(self.prompts),
         )
         self.steps_usage = Usage()
         self._preparing = asyncio.Lock()
@@ -220,7 +221,7 @@ class GEval:
         return await self._rated(sample, shares=False)
 
     async def _rated(self, sample: Sample, shares: bool) -> Rating:
-        return self._rating(sample, await self.elicitation.ask(self._questions(sample, shares)))
+        return self._rating(sample, await self.sampling.ask(self._questions(sample, shares)))
 
     def rate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> Iterator[Rating]:
         """Rate samples concurrently; ratings come as they finish, or in the samples' order.
@@ -239,15 +240,15 @@ class GEval:
         """Rate samples concurrently; see `rate_many`."""
         await self._prepare()
         given = (each if isinstance(each, Sample) else Sample(each) for each in samples)
-        at_once = int(getattr(self.judge, "concurrency", 1))
+        at_once = self.judge.concurrency
         placed = ((each, False) for each in given) if ordered else in_prefix_order(given, self.criterion, at_once)
         jobs = (self._rated(sample, shares) for sample, shares in placed)
-        async with aclosing(concurrently(jobs, self.elicitation.width, ordered)) as ratings:
+        async with aclosing(concurrently(jobs, self.sampling.width, ordered)) as ratings:
             async for rating in ratings:
                 yield rating
 
     def _questions(self, sample: Sample, shares: bool) -> list[Question]:
-        marks = shares and getattr(self.judge, "caches_what_is_marked", False)
+        marks = shares and self.judge.caches_what_is_marked
         return [
             Question(
                 messages=prompt.messages(sample),
@@ -266,19 +267,23 @@ class GEval:
             return read_logprobs(reply.logprobs or (), scale, form, self.criterion, off_grid=policy, shown=shown)
         return read_text(reply.text, scale, form, self.criterion, off_grid=policy, shown=shown)
 
-    def _rating(self, sample: Sample, elicited: Elicited) -> Rating:
-        score = elicited.combined.score
+    def _rating(self, sample: Sample, sampled: Sampled) -> Rating:
+        score = sampled.combined.score
         return Rating(
             sample=sample,
             criterion=self.criterion.name,
             normalized=None if score is None else self.criterion.scale.normalize(score),
-            method=elicited.method,
-            rationale=rationale(elicited.text) or None,
-            usage=elicited.usage,
-            signature=self.elicitation.signature(self._parts(), elicited),
+            method=sampled.method,
+            rationale=self._rationale(sampled),
+            usage=sampled.usage,
+            signature=self.sampling.signature(self._parts(), sampled),
             human=sample.human_score(self.criterion),
-            **vars(elicited.combined),
+            **vars(sampled.combined),
         )
+
+    def _rationale(self, sampled: Sampled) -> str | None:
+        stopped = sampled.cut and not self.explain  # what begins after the rating is then no whole sentence
+        return (None if stopped else rationale(sampled.text)) or sampled.reasoning or None
 
     def _parts(self) -> dict[str, str]:
         steps = self.prompts[0].steps
@@ -294,7 +299,7 @@ class GEval:
     async def aexpected(self) -> dict[str, set[str]]:
         """The values that each part of this run's signatures can have, as far as that is known before any rating."""
         await self._prepare()
-        return self.elicitation.expected(self._parts())
+        return self.sampling.expected(self._parts())
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 
@@ -314,9 +319,7 @@ class GEval:
         if store.is_file():
             return list(json.loads(store.read_text(encoding="utf-8"))["steps"])
         messages = prompts.steps_messages(self.criterion)
-        answer = await self.judge.ask(
-            messages, temperature=0.0, max_tokens=None if self.elicitation.needs_room else 512
-        )
+        answer = await self.judge.ask(messages, temperature=0.0, max_tokens=None if self.sampling.needs_room else 512)
         self.steps_usage += answer.usage
         reply = answer.replies[0]
         steps = list(prompts.numbered(reply.text))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 import re
 
-from geval_adapters import Sample, Scale, Usage
+from geval_adapters import Judge, Sample, Scale, Usage
 from geval_adapters.judge.base import Answer, Reply
 
 
@@ -54,7 +54,7 @@ def fluency(output: str) -> float:
     return 1 - min(20, output.count("_")) / 20 if output.split() else 0.0
 
 
-class Unbiased:
+class Unbiased(Judge):
     """Sees what is there, to within a little noise, whatever it is asked like."""
 
     name = "synthetic/unbiased"

@@ -160,7 +160,7 @@ class Inquiry:
         """
         gevals = [self._geval(criterion, **setting) for setting in settings]
         subjects = [(sample, geval) for sample in samples for geval in gevals]
-        jobs = (self._rate(geval, sample, geval.elicitation.n or 1) for sample, geval in subjects)
+        jobs = (self._rate(geval, sample, geval.sampling.n or 1) for sample, geval in subjects)
         items = [_item(sample, criterion, row) async for (sample, _), row in self._each(subjects, jobs)]
         return [items[place :: len(gevals)] for place in range(len(gevals))]
 
@@ -169,7 +169,7 @@ class Inquiry:
         return GEval(criterion, self.judge, **(single | options))
 
     async def _rate(self, geval: GEval, sample: Sample, calls: int) -> Row | None:
-        asking = geval.elicitation
+        asking = geval.sampling
         configuration = (
             f"criterion:{geval.criterion.name}@{geval.criterion.hash}|prompt:{geval.prompts[0].hash}"
             f"|form:{geval.forms[0]}|n:{asking.n}|temperature:{asking.temperature:g}|readout:{asking.readout}"
@@ -294,7 +294,7 @@ class Inquiry:
     async def _each(
         self, subjects: Sequence[Any], jobs: Iterator[Coroutine[Any, Any, Row | None]]
     ) -> AsyncGenerator[tuple[Any, Row | None]]:
-        width = 2 * int(getattr(self.judge, "concurrency", 16))
+        width = 2 * self.judge.concurrency
         remaining = iter(subjects)
         async with aclosing(concurrently(jobs, width, ordered=True)) as rows:
             async for row in rows:

@@ -1,26 +1,34 @@
 """Asking a model: the judge's contract, its client and routes, pace and prices, the embedded judge, and sampling."""
 
 from .base import Answer, Judge, Reply, Usage
-from .client import TOP_LOGPROBS, LiteLLMJudge, default_model, judge_of
+from .client import LiteLLMJudge, default_model, judge_of
+from .faults import Access, Fault
 from .loops import concurrently, run, stream
 from .pace import Budget, Pace
+from .parameters import TOP_LOGPROBS, Parameters
 from .prices import cost_of, facts
+from .responses import reply_of
 from .routes import redact
-from .sampling import METHODS, READOUTS, SAMPLES, Combined, Elicitation, Sequential, combine
+from .sampling import METHODS, READOUTS, REPLIES, Combined, Question, Sampled, Sampling, Sequential, combine
 
 __all__ = [
     "METHODS",
     "READOUTS",
-    "SAMPLES",
+    "REPLIES",
     "TOP_LOGPROBS",
+    "Access",
     "Answer",
     "Budget",
     "Combined",
-    "Elicitation",
+    "Fault",
     "Judge",
     "LiteLLMJudge",
     "Pace",
+    "Parameters",
+    "Question",
     "Reply",
+    "Sampled",
+    "Sampling",
     "Sequential",
     "Usage",
     "combine",
@@ -30,6 +38,7 @@ __all__ = [
     "facts",
     "judge_of",
     "redact",
+    "reply_of",
     "run",
     "stream",
 ]

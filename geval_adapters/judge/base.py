@@ -1,16 +1,12 @@
-"""The one place that calls a model.
-
-A judge takes messages and returns replies. It knows two routes to a provider (`routes`); both get the same request and
-return the same response, so all that follows (retries, limits, what a model turns out not to support, usage and cost)
-is written once.
-"""
+"""The whole contract between the core and a judge: what it is asked, what it answers, and what that cost."""
 
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 log = logging.getLogger("geval_adapters")
 
@@ -42,35 +38,74 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer of a judge.
+    """One reply of a judge.
 
     Attributes:
-        text: what it wrote.
+        text: what it wrote as its answer; neither its thinking nor a refusal that the provider marks as one.
         logprobs: `logprobs.content` in OpenAI's format, None where the model gave none.
-        cut: whether it ran out of room.
-        error: why there is no answer at all.
+        error: why there is no reply at all.
+        reasoning: what it thought before, where the provider keeps that apart (`reasoning_content`, thinking blocks).
+        refusal: why it would not answer, where the provider marks that.
+        finish: why it ended, in OpenAI's words (`stop`, `length`, `content_filter`); None where that is not known.
     """
 
     text: str
     logprobs: Sequence[Mapping[str, Any]] | None = None
-    cut: bool = False
     error: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    finish: str | None = None
+
+    @property
+    def cut(self) -> bool:
+        """Whether it ran out of room."""
+        return self.finish == "length"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The replies to one question, failed ones among them, what they cost, and which model answered if that varies."""
+    """All replies to one question.
+
+    Attributes:
+        replies: failed ones among them.
+        usage: what they cost.
+        model: which model answered, where that varies.
+        without: optional parameters (`temperature`, `logprobs` …) that were asked for and that the model did not get,
+            because it does not take them.
+    """
 
     replies: list[Reply]
     usage: Usage
     model: str | None = None
+    without: frozenset[str] = frozenset()
 
 
-class Judge(Protocol):
-    """Whatever can be asked: `LiteLLMJudge`, or a framework's chat model behind the same two members."""
+class Judge(ABC):
+    """Whatever can be asked: all that the core wants to know of a judge. Subclasses need a `name` and `ask`.
+
+    Attributes:
+        name: what signatures call it.
+        concurrency: requests that it works on at once, at the most.
+        caches_what_is_marked: whether the beginning of a prompt is cached only up to a mark, so that `ask` must be told
+            how much of it other prompts share.
+
+    >>> class Kind(Judge):
+    ...     name = "kind"
+    ...     async def ask(self, messages, *, n=1, **_):
+    ...         return Answer([Reply("Rating: 5")] * n, Usage(requests=n))
+    >>> Kind().concurrency
+    16
+    """
 
     name: str
+    concurrency: int = 16
+    caches_what_is_marked: bool = False
 
+    async def takes(self, parameter: str) -> bool:
+        """Whether an optional parameter of `ask` is believed to be taken, as far as that is known; nothing is sent."""
+        return True
+
+    @abstractmethod
     async def ask(
         self,
         messages: Sequence[Mapping[str, str]],
@@ -81,6 +116,19 @@ class Judge(Protocol):
         logprobs: bool = False,
         stop: str | None = None,
         start: str = "",
+        shared: int = 0,
     ) -> Answer:
-        """Return `n` replies to the messages; `start` is where the answer should begin, for models that can."""
-        ...
+        """Return `n` replies to the messages. A request that fails for good is a reply with an error.
+
+        Args:
+            messages: as in OpenAI's chat protocol; their content is text.
+            n: how many replies.
+            temperature, max_tokens, stop: as there; None is the provider's default.
+            logprobs: whether log-probabilities are wanted, with as many alternatives as there are.
+            start: where the reply should begin, for models that can go on with one.
+            shared: how many characters at the beginning of the last message stand in other questions, too; told only
+                where `caches_what_is_marked`.
+
+        Raises:
+            JudgeError: the judge cannot be asked at all.
+        """

@@ -1,8 +1,7 @@
-"""The one place that calls a model.
+"""The judge behind a model string: a LiteLLM model, an embedded one, or the deployments of a router.
 
-A judge takes messages and returns replies. It knows two routes to a provider (`routes`); both get the same request and
-return the same response, so all that follows (retries, limits, what a model turns out not to support, usage and cost)
-is written once.
+It knows two routes to a provider (`routes`); both get the same request and return the same response, so all that
+follows (retries, limits, what a model turns out not to take, usage and cost) is written once.
 """
 
 from __future__ import annotations
@@ -10,24 +9,30 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import re
 import time
 import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import JudgeError
 from . import local
 from .base import Answer, Judge, Reply, Usage, log
+from .faults import UNREACHABLE, Access, Fault
 from .pace import Budget, Pace
+from .parameters import TOP_LOGPROBS, Parameters, refused_parameter
 from .prices import cost_of, facts
-from .routes import OPTIONAL, UNREACHABLE, DirectRoute, Fault, LiteLLMRoute, read_router, redact
+from .responses import Counts, counts_of, replies_of
+from .routes import DirectRoute, LiteLLMRoute, read_router, redact
 
-TOP_LOGPROBS = 20
-"""How many alternatives are asked for at each token: the most that providers give."""
+PATIENCE = 600.0
+"""Seconds that a request waits in all."""
+LONG = 30.0
+"""A wait of so many seconds is told."""
+AS_TOLD = 5
+"""So often a request waits only as long as the provider asks for."""
 
 
 def default_model() -> str:
@@ -50,16 +55,18 @@ def judge_of(model: str | Judge | None, options: Mapping[str, Any]) -> Judge:
     """A judge as it is, or the one that a model string names.
 
     Raises:
-        TypeError: options for a judge that is built already.
+        TypeError: options for a judge that is built already, or something that is neither.
     """
     if model is None or isinstance(model, str):
         return LiteLLMJudge(model, **options)
     if options:
         raise TypeError(f"{', '.join(options)}: options of a model string, but a judge was given")
+    if not isinstance(model, Judge):
+        raise TypeError(f"a judge is a model string or a Judge (geval_adapters.Judge), not {type(model).__name__}")
     return model
 
 
-class LiteLLMJudge:
+class LiteLLMJudge(Judge):
     """A model behind a LiteLLM string, or an embedded one.
 
     Args:
@@ -78,7 +85,8 @@ class LiteLLMJudge:
             `router_settings` (fallbacks and the like); `model` is then a group, by default the first.
 
     Attributes:
-        without: optional parameters that the provider turned out not to take.
+        parameters: which optional parameters the model takes.
+        budget: what was sent and spent, and may be.
         faults: what went wrong with requests and how often, those that succeeded when sent again among them.
 
     Raises:
@@ -110,13 +118,13 @@ class LiteLLMJudge:
         self.budget = Budget(max_requests, max_cost)
         self._given = (api_base, api_key)
         self._direct = direct
-        self.without: set[str] = set()
+        self.parameters = Parameters(self.name, n=local.SLOTS if self._provider == "local" else 128)
         self.faults: Counter[str] = Counter()
-        self._most_n = local.SLOTS if self._provider == "local" else 128
-        self._top = TOP_LOGPROBS
-        self._answered = False
+        self._access = Access()
         self._tokens_per_byte = 0.3  # an estimate on the safe side; replies tell better
-        self._paces: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Pace] = weakref.WeakKeyDictionary()
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Here] = weakref.WeakKeyDictionary()
+        claude = "claude" in self.name and not self._goes_direct
+        self.caches_what_is_marked = claude and bool(facts(self.name).get("supports_prompt_caching"))
         if max_cost is not None and self.price(1, 0, 0, 1) is None:
             raise JudgeError(f"{self.name}: its price is not known, so max_cost cannot be kept; use max_requests")
 
@@ -141,26 +149,27 @@ class LiteLLMJudge:
             route = LiteLLMRoute(self._router.models, router=self._router)
         else:
             route = LiteLLMRoute([f"openai/{model}" if self._provider == "local" else self.name], base, key)
-        self.without |= route.undeclared
-        if "n" in route.undeclared:
-            self._most_n = 1
+        self.parameters.refuse(route.undeclared)
         return route
+
+    async def _ready(self) -> DirectRoute | LiteLLMRoute:
+        """The route, made in a thread: importing LiteLLM or starting a server takes seconds."""
+        if "_route" not in self.__dict__:
+            async with self._here.making:
+                if "_route" not in self.__dict__:
+                    await asyncio.to_thread(lambda: self._route)
+        return self._route
 
     @cached_property
     def _continues(self) -> bool:
         """Whether the model goes on with an answer that is begun for it."""
         return self._provider in ("local", "hosted_vllm") or bool(facts(self.name).get("supports_assistant_prefill"))
 
-    @cached_property
-    def caches_what_is_marked(self) -> bool:
-        """Whether the provider caches the beginning of a prompt only up to a mark, as Anthropic's models do."""
-        return "claude" in self.name and not self._goes_direct and bool(facts(self.name).get("supports_prompt_caching"))
-
-    def takes(self, parameter: str) -> bool:
+    async def takes(self, parameter: str) -> bool:
         """Whether an optional parameter is believed to be taken, as far as that is known."""
         if not self._goes_direct:
-            self._route  # noqa: B018 - LiteLLM knows what the provider declares
-        return parameter not in self.without and (parameter != "n" or self._most_n > 1)
+            await self._ready()  # LiteLLM knows what the provider declares
+        return self.parameters.takes(parameter)
 
     async def ask(
         self,
@@ -176,12 +185,13 @@ class LiteLLMJudge:
     ) -> Answer:
         """Return `n` replies: in one request where the provider can, else in as many as it takes.
 
-        A request that fails for good is a reply with an error, so that the others are not lost. `shared` characters at
-        the beginning of the last message stand in other requests too, and are marked for caches that need that.
+        `shared` characters at the beginning of the last message are marked for caches that need that.
         """
+        await self._ready()
+        most = self.parameters.most["n"]
         body: dict[str, Any] = {"messages": list(messages)}
         if self.caches_what_is_marked:
-            body["messages"][-1] = _marked(messages[-1], shared, again=n > self._most_n)
+            body["messages"][-1] = _marked(messages[-1], shared, again=n > most)
         if start and self._continues:
             body["messages"].append({"role": "assistant", "content": start})
             if self._provider == "hosted_vllm":
@@ -196,35 +206,31 @@ class LiteLLMJudge:
             body["stop"] = [stop]
         if logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
-        replies: list[Reply] = []
-        usage = Usage()
+        answer = Answer([], Usage())
         models: dict[str, None] = {}
-        while len(replies) < n:
-            left = n - len(replies)
-            share = min(left, self._most_n)
-            alone = not replies and (share > 1 or self.caches_what_is_marked)  # the others profit from what it shows
-            sizes = [share] if alone else [share] * (left // share)
-            asked = [self._ask_once(body, size) for size in sizes]
-            for answer in [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked):
-                replies += answer.replies
-                usage += answer.usage
-                if answer.model:
-                    models[answer.model] = None
-        return Answer(replies[:n], usage, "+".join(models) or None)
+        while (left := n - len(answer.replies)) > 0:
+            share = min(left, most)
+            alone = not answer.replies and (share > 1 or self.caches_what_is_marked)  # the others profit from its reply
+            asked = [self._ask_once(body, share) for _ in range(1 if alone else left // share)]
+            for each in [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked):
+                answer = Answer(
+                    answer.replies + each.replies, answer.usage + each.usage, None, answer.without | each.without
+                )
+                models |= {each.model: None} if each.model else {}
+                most = min(most, len(each.replies))
+        return Answer(answer.replies[:n], answer.usage, "+".join(models) or None, answer.without)
 
     async def _ask_once(self, body: dict[str, Any], n: int) -> Answer:
+        """As many of `n` replies as one request brings, at least one."""
         try:
-            response, usage = await self._request(body | {"n": n} if n > 1 else body)
+            sent = body | {"n": n} if n > 1 else body
+            (replies, usage, answered), without = await self.parameters.send(sent, self._request)
         except Fault as fault:
-            return Answer([Reply("", error=fault.message)] * n, Usage(requests=1))
-        choices = response["choices"]
-        if len(choices) < n:  # `n` is not an error everywhere that it is not supported
-            self._most_n = max(1, len(choices))
-        answered = str(response.get("model") or "unknown") if self._router else None
-        return Answer([_reply(choice) for choice in choices], usage, answered)
+            return Answer([Reply("", error=fault.message)] * n, Usage(requests=1, cost=None if fault.may_cost else 0.0))
+        return Answer(replies, usage, answered, without)
 
-    async def _request(self, body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
-        """One response and what it took, after as many tries as are allowed. Raises Fault or JudgeError."""
+    async def _request(self, body: dict[str, Any]) -> _Response:
+        """One response, after as many tries as are allowed. Raises Fault or JudgeError."""
         attempt = 0
         patience = PATIENCE
         while True:
@@ -232,103 +238,86 @@ class LiteLLMJudge:
                 return await self._send(body)
             except Fault as fault:
                 fault.message = redact(fault.message, self._given[1])
-                if self._gives_up_a_parameter(fault, body):
-                    if body.get("n", 1) > self._most_n:
-                        return {"choices": []}, self._usage({})
-                    continue
+                if refused_parameter(fault, body):
+                    raise
                 self.faults[fault.kind] += 1
-                if fault.status in (401, 403, 404) or _NO_QUOTA.search(fault.message):
+                if self._access.ends(fault):
                     raise JudgeError(f"{self.name}: {fault.message}{self._route.hint(fault.status)}") from None
-                passing = fault.status in (408, 409, 429) or fault.status >= 500
-                tired = patience <= 0 if fault.status == 429 else attempt >= self.retries
-                if not passing or tired:
-                    if fault.status == UNREACHABLE and not self._answered:
+                pause = _pause(fault, attempt)
+                tired = pause > patience or (fault.status != 429 and attempt >= self.retries)
+                if not fault.passes or tired:
+                    if fault.status == UNREACHABLE and not self._access.ever:
                         raise JudgeError(f"{self.name}: {fault.message}") from None
                     raise
-                pause = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.5)
-                if fault.retry_after is not None:
-                    pause = min(fault.retry_after, 300.0)
+                if pause >= LONG:
+                    log.warning("%s asks to wait: the next try is in %.0f s (%s)", self.name, pause, fault.message[:80])
                 patience -= pause
                 attempt += 1
             await asyncio.sleep(pause)
 
-    async def _send(self, body: dict[str, Any]) -> tuple[dict[str, Any], Usage]:
+    async def _send(self, body: dict[str, Any]) -> _Response:
         """One request, when its turn comes. Raises Fault, JudgeError or StopError."""
-        pace = self._pace
-        size, tokens, cost = self._estimate(body)
+        pace = self._here.pace
+        size, tokens, reserved = self._estimate(body)
         await pace.enter(tokens)
         began = time.monotonic()
-        spent, leave = 0.0, pace.release
+        leave = pace.release
         try:
-            route = self._route
-            sent = {key: value for key, value in body.items() if key not in self.without}
-            if "top_logprobs" in sent:
-                sent["top_logprobs"] = self._top
-            self.budget.reserve(cost)
+            self.budget.reserve(reserved)
+            spent: float | None = None
             try:
-                try:
-                    response = await route.send(sent, self.timeout)
-                except (TimeoutError, asyncio.TimeoutError):
-                    raise Fault(408, f"no answer within {self.timeout:g} s", kind="no answer in time") from None
-                _check_shape(response)
-                usage = self._usage(response)
-                spent = usage.cost or 0.0
+                response = await self._answer(body)
+                counts = counts_of(response)
+                answered = str(response.get("model") or "unknown") if self._router else None
+                usage = self._usage(counts, answered or "")
+                spent = usage.cost
+                replies = replies_of(response)
+            except Fault as fault:
+                spent = spent if fault.may_cost else 0.0
+                raise
             finally:
-                self.budget.settle(cost, spent)
-            self._answered = True
-            if size and usage.prompt_tokens:
-                self._tokens_per_byte += 0.1 * (usage.prompt_tokens / size - self._tokens_per_byte)
+                self.budget.settle(reserved, spent)
+            self._access.granted()
+            if counts and size and counts.prompt:
+                self._tokens_per_byte += 0.1 * (counts.prompt / size - self._tokens_per_byte)
             kind = (body.get("max_tokens"), body.get("n"))
-            leave = partial(pace.leave, began, kind, usage.prompt_tokens + usage.completion_tokens - tokens)
-            return response, usage
+            extra = counts.prompt + counts.completion - tokens if counts else 0.0
+            leave = partial(pace.leave, began, kind, extra)
+            return _Response(replies, usage, answered)
         except Fault as fault:
-            if fault.status in (408, 429, 503):
+            if fault.too_many:
                 leave = partial(pace.leave_refused, began)
             raise
         finally:
             leave()
+
+    async def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return await self._route.send(body, self.timeout)
+        except (TimeoutError, asyncio.TimeoutError):
+            raise Fault(408, f"no answer within {self.timeout:g} s", kind="no answer in time") from None
 
     def _estimate(self, body: Mapping[str, Any]) -> tuple[int, float, float]:
         """Bytes of a request's prompt; the tokens it may take, and the dollars, where these are limited."""
         if self.tpm is None and self.budget.max_cost is None:
             return 0, 0.0, 0.0
         size = sum(len(str(message["content"]).encode()) for message in body["messages"])
-        prompt, completion = size * self._tokens_per_byte, body.get("n", 1) * (body.get("max_tokens") or 1024)
-        cost = self.price(int(prompt), 0, 0, completion) or 0.0
-        return size, prompt + completion, cost
-
-    def _gives_up_a_parameter(self, fault: Fault, body: Mapping[str, Any]) -> bool:
-        """Whether the provider refused an optional parameter, which is then not sent any more."""
-        if fault.status not in (400, 422) or _TOO_LONG.search(fault.message):
-            return False
-        for name, pattern in OPTIONAL.items():
-            if name not in body or name in self.without or not re.search(pattern, fault.message, re.IGNORECASE):
-                continue
-            if name == "n":
-                self._most_n = 1
-                return True
-            if name == "top_logprobs" and self._top > 5:
-                self._top = 5
-                return True
-            self.without |= {"logprobs", "top_logprobs"} if "logprobs" in name else {name}
-            log.warning("%s does not take %s: asked without it from now on", self.name, name)
-            return True
-        return False
+        room = body.get("max_tokens") or body.get("max_completion_tokens") or 1024
+        prompt, completion = size * self._tokens_per_byte, body.get("n", 1) * room
+        return size, prompt + completion, self.price(int(prompt), 0, 0, completion) or 0.0
 
     @property
-    def _pace(self) -> Pace:
+    def _here(self) -> _Here:
         loop = asyncio.get_running_loop()
-        if (pace := self._paces.get(loop)) is None:
-            pace = self._paces[loop] = Pace(self.concurrency, self.rpm, self.tpm)
-        return pace
+        if (here := self._loops.get(loop)) is None:
+            here = self._loops[loop] = _Here(Pace(self.concurrency, self.rpm, self.tpm), asyncio.Lock())
+        return here
 
-    def _usage(self, response: Mapping[str, Any]) -> Usage:
-        told = response.get("usage") or {}
-        prompt, completion = int(told.get("prompt_tokens") or 0), int(told.get("completion_tokens") or 0)
-        cached = int((told.get("prompt_tokens_details") or {}).get("cached_tokens") or 0)
-        written = int(told.get("cache_creation_input_tokens") or 0)
-        answered = str(response.get("model") or "") if self._router else ""
-        return Usage(prompt, cached, completion, 1, self.price(prompt, cached, written, completion, answered))
+    def _usage(self, counts: Counts | None, answered: str) -> Usage:
+        if counts is None:
+            return Usage(requests=1, cost=0.0 if self._provider == "local" else None)
+        cost = self.price(counts.prompt, counts.cached, counts.written, counts.completion, answered)
+        return Usage(counts.prompt, counts.cached, counts.completion, 1, cost)
 
     def price(self, prompt: int, cached: int, written: int, completion: int, answered: str = "") -> float | None:
         """Dollars for so many tokens; before a router has chosen, by the dearest of its models."""
@@ -342,25 +331,36 @@ class LiteLLMJudge:
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process without what belongs to this one: the key, servers, connections, event loops."""
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues")}
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues", "_loops")}
         router = self._router and self._router.without_keys()
-        return state | {"_given": (self._given[0], None), "_router": router, "_paces": None}
+        return state | {"_given": (self._given[0], None), "_router": router}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._paces = weakref.WeakKeyDictionary()
+        self._loops = weakref.WeakKeyDictionary()
 
 
-_NO_QUOTA = re.compile(r"insufficient_quota|exceeded your current quota", re.IGNORECASE)
-"""A 429 that no waiting mends."""
+class _Response(NamedTuple):
+    """What came of one request; the model that answered, where that varies."""
 
-_TOO_LONG = re.compile(
-    r"context[ _-]?(?:length|window|size)|maximum context|(?:prompt|input) is too long", re.IGNORECASE
-)
-"""A 400 that names parameters, but means that the text does not fit."""
+    replies: list[Reply]
+    usage: Usage
+    answered: str | None
 
-PATIENCE = 600.0
-"""Seconds that a request waits in all while it is refused for being one too many."""
+
+class _Here(NamedTuple):
+    """What belongs to one event loop."""
+
+    pace: Pace
+    making: asyncio.Lock
+
+
+def _pause(fault: Fault, attempt: int) -> float:
+    """Seconds until the next try: what the provider asks for, but ever longer where that does not help."""
+    told = fault.retry_after or 0.0
+    exponent = min(attempt - AS_TOLD if told else attempt, 6)
+    backoff = 0.5 * 2**exponent * random.uniform(0.5, 1.5) if exponent >= 0 else 0.0
+    return max(told * random.uniform(1.0, 1.1), backoff)
 
 
 def _marked(message: Mapping[str, str], shared: int, again: bool) -> dict[str, Any]:
@@ -374,21 +374,3 @@ def _marked(message: Mapping[str, str], shared: int, again: bool) -> dict[str, A
         return dict(message)
     blocks = [{"type": "text", "text": text} | (mark if marked else {}) for text, marked in parts if text]
     return {**message, "content": blocks}
-
-
-def _check_shape(response: Mapping[str, Any]) -> None:
-    """Raise Fault where a response is not what the protocol says."""
-    choices = response.get("choices")
-    if not choices:
-        raise Fault(502, "the response holds no choices", kind="no choices")
-    if not all(isinstance(choice, Mapping) and isinstance(choice.get("message"), Mapping) for choice in choices):
-        raise Fault(502, "the response's choices hold no message", kind="malformed response")
-
-
-def _reply(choice: Mapping[str, Any]) -> Reply:
-    message = choice.get("message") or {}
-    logprobs = choice.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    usable = isinstance(content, list) and content and all(isinstance(each, Mapping) for each in content)
-    text = message.get("content") or message.get("refusal") or ""
-    return Reply(str(text), content if usable else None, cut=choice.get("finish_reason") == "length")

@@ -149,11 +149,15 @@ class Budget:
         if self.max_requests is not None and self.requests >= self.max_requests:
             raise StopError(f"{self.requests} requests were sent, which is all that max_requests allows")
         if self.max_cost is not None and self.cost + self._reserved + cost > self.max_cost:
-            raise StopError(f"${self.cost:.4f} were spent, and max_cost allows no more than ${self.max_cost:g}")
+            aside = f", ${self._reserved:.4f} are set aside for requests under way" if self._reserved > 1e-9 else ""
+            raise StopError(
+                f"${self.cost:.4f} were spent{aside}, the next request may cost ${cost:.4f}, and max_cost allows no"
+                f" more than ${self.max_cost:g}"
+            )
         self.requests += 1
         self._reserved += cost
 
-    def settle(self, reserved: float, cost: float) -> None:
-        """Take what a request did cost for what had been set aside."""
+    def settle(self, reserved: float, cost: float | None) -> None:
+        """Take what a request did cost for what had been set aside; where that is not known, all of it."""
         self._reserved -= reserved
-        self.cost += cost
+        self.cost += reserved if cost is None else cost

@@ -9,6 +9,7 @@ import asyncio
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import time
@@ -19,38 +20,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, JudgeError
+from .faults import UNREACHABLE, Fault
+from .parameters import OPTIONAL
 
 if TYPE_CHECKING:
     import aiohttp
 
-OPTIONAL = {
-    "top_logprobs": r"top_logprobs",
-    "logprobs": r"logprobs",
-    "temperature": r"temperature",
-    "n": r"['\"`]n['\"`]|\bn ?(?:>|=|must)|parameter:? n\b|(?:number of|multiple) (?:choices|completions)",
-    "stop": r"\bstop\b",
-    "max_tokens": r"max_tokens",
-    "continue_final_message": r"continue_final_message",
-}
-"""Parameters that a provider may refuse, and how its message then names them."""
-
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 """Names of what nobody is to see."""
-
-UNREACHABLE = 599
-"""Not a status of HTTP: nothing answered at the address."""
-
-
-class Fault(Exception):  # noqa: N818
-    """A request that brought no response: status as in HTTP, how long the provider asks to wait, and its name."""
-
-    def __init__(self, status: int, message: str, retry_after: float | None = None, kind: str = "") -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.retry_after = retry_after
-        self.kind = kind or f"HTTP {status}"
-
 
 _sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None, None]]] = {}
 
@@ -145,7 +122,8 @@ class DirectRoute:
         except ValueError:
             data = None
         if status != 200:
-            raise Fault(status, _message(data) or f"HTTP {status}: {raw[:200].decode(errors='replace')}", retry_after)
+            told = _message(data) or f"HTTP {status}: {raw[:200].decode(errors='replace')}"
+            raise Fault(status, told, retry_after, parameter=_parameter(data))
         if not isinstance(data, dict):
             raise Fault(502, "the response is not valid JSON", kind="malformed response")
         return data
@@ -298,6 +276,13 @@ def _message(data: object) -> str:
     return str(error or (data.get("message") if isinstance(data, dict) else "") or "")
 
 
+def _parameter(data: object) -> str | None:
+    """Which parameter an error in OpenAI's format names."""
+    error = data.get("error") if isinstance(data, dict) else None
+    name = error.get("param") if isinstance(error, dict) else None
+    return name if isinstance(name, str) else None
+
+
 def _first_line(error: Exception) -> str:
     text = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return re.sub(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)?: (?:litellm\.)?)*(?:\w+Exception - )?", "", text)
@@ -308,12 +293,13 @@ def _seconds(retry_after: str | None) -> float | None:
     if not retry_after:
         return None
     try:
-        return max(0.0, float(retry_after))
+        seconds = float(retry_after)
+        return seconds if 0 < seconds < math.inf else None
     except ValueError:
         pass
     import email.utils
 
     try:
         return max(0.0, email.utils.parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

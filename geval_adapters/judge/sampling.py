@@ -9,7 +9,7 @@ from math import ceil
 from statistics import fmean, stdev
 from typing import ClassVar
 
-from ..errors import InputError
+from ..errors import InputError, JudgeError
 from ..prompts import Messages
 from ..reading.distribution import Reading
 from ..signature import Signature
@@ -17,8 +17,8 @@ from .base import Judge, Reply, Usage, log
 
 READOUTS = ("auto", "logprobs", "samples")
 METHODS = ("logprobs", "samples", "single")
-SAMPLES = 20
-"""Replies that stand in for a distribution where there are no log-probabilities (Liu et al. 2023, §3)."""
+REPLIES = 20
+"""How many replies stand in for a distribution where there are no log-probabilities (Liu et al. 2023, §3)."""
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,30 @@ def combine(readings: Sequence[Reading]) -> Combined:
 
 
 @dataclass(frozen=True)
-class Elicited:
-    """What a judge's replies came to, how they were read, what they cost, and which model gave them if that varies."""
+class Sampled:
+    """What a judge's replies came to.
+
+    Attributes:
+        combined: all readings as one.
+        text: the first reply that could be read.
+        reasoning: what the judge thought before it, where that is kept apart.
+        cut: whether that reply ran out of room.
+        method: how the replies were read, one of `METHODS`.
+        n: how many were asked for.
+        usage: what they cost.
+        model: which model gave them, where that varies.
+        without: parameters that the model did not get, because it does not take them.
+    """
 
     combined: Combined
     text: str
+    reasoning: str | None
+    cut: bool
     method: str
     n: int
     usage: Usage
     model: str | None
+    without: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -130,15 +145,19 @@ class Sequential:
         return max(0, min(ceil(variance / self.target**2) - len(scores), asked, most - asked))
 
 
-class Elicitation:
+class Sampling:
     """Asks a judge questions, and remembers what that judge turned out to have.
+
+    What one question shows of the judge holds for all only where nothing has shown the contrary: a judge that has given
+    log-probabilities once, or kept to its room, is not taken to be unable because of one odd reply.
 
     Args:
         judge: who is asked.
-        n: replies per question; the default is 1 where log-probabilities are read, else 20.
+        n: replies per question; the default is 1 where log-probabilities are read, else `REPLIES`.
         temperature: the default is 0 for a single reply and 1 for several.
         readout: `logprobs`, `samples`, or `auto`: the former where the judge has them.
         sequential: when to stop sampling before `n` replies.
+        least: replies at the least: one for each of several questions that share them.
 
     Raises:
         InputError: an unknown readout, or no replies.
@@ -151,54 +170,71 @@ class Elicitation:
         temperature: float | None = None,
         readout: str = "auto",
         sequential: Sequential | None = None,
+        least: int = 1,
     ) -> None:
         if readout not in READOUTS:
             raise InputError(f"unknown readout {readout!r}; known: {', '.join(READOUTS)}")
         if n is not None and n < 1:
             raise InputError(f"n must be at least 1, got {n}")
         self.judge = judge
-        self.n = n
+        self.n = None if n is None else max(n, least)
         self.temperature = None if temperature is None else float(temperature)
         self.readout = readout
         self.sequential = sequential
-        self._reads_logprobs = readout != "samples"
-        self._gave_logprobs = False
+        self.least = least
         self.needs_room = False
+        self._fits = False
+        self._gave_logprobs = False
+        self._gives_none = False
 
     @property
     def width(self) -> int:
         """How many questions are worth asking at once."""
-        return 2 * int(getattr(self.judge, "concurrency", 16))
+        return 2 * self.judge.concurrency
 
-    async def ask(self, questions: Sequence[Question]) -> Elicited:
+    async def ask(self, questions: Sequence[Question]) -> Sampled:
         """The replies to some questions as one; several questions share the replies evenly.
 
         Raises:
             JudgeError: the judge cannot be asked at all. Whatever else fails is in the result's `error`.
         """
-        probe = _Replies()
-        if self._reads_logprobs:
-            n = self.n or 1
-            replies = probe = await self._ask_all(questions, range(n), n, logprobs=True)
-            given = any(each.logprobs for each in replies.replies)
+        replies = _Replies()
+        if await self._asks_for_logprobs():
+            n = self.n or self.least
+            probe = await self._ask_all(questions, range(n), n, logprobs=True)
+            given = any(reply.logprobs for _, reply in probe.replies)
             self._gave_logprobs |= given
-            if given or self.readout == "logprobs" or any(each.error for each in replies.replies):
-                return replies.elicited("logprobs", n)
-            if self._reads_logprobs and not self._gave_logprobs:
-                log.warning("%s gives no log-probabilities: samples are used instead", self.judge.name)
-                self._reads_logprobs = False
-        n = self.n or SAMPLES
-        replies = _Replies(usage=probe.usage)
+            if given or self.readout == "logprobs" or all(reply.error for _, reply in probe.replies):
+                return probe.sampled("logprobs", n)
+            if not self._gave_logprobs and any(reading.score is not None for reading in probe.readings(False)):
+                self._does_without()
+            replies = probe if self.n else _Replies(usage=probe.usage, without=probe.without)
+        n = self.n or max(REPLIES, self.least)
         while more := self._wanted(replies, n):
             asked = len(replies.replies)
             replies += await self._ask_all(questions, range(asked, asked + more), n, logprobs=False)
-        return replies.elicited("samples" if n > 1 else "single", n)
+        return replies.sampled("samples" if n > 1 else "single", n)
+
+    async def _asks_for_logprobs(self) -> bool:
+        if self.readout == "samples" or self._gives_none:
+            return False
+        if await self.judge.takes("logprobs"):
+            return True
+        if self.readout == "logprobs":
+            raise JudgeError(f"{self.judge.name} gives no log-probabilities: use the readout auto or samples")
+        self._does_without()
+        return False
+
+    def _does_without(self) -> None:
+        if not self._gives_none:
+            log.warning("%s gives no log-probabilities: samples are used instead", self.judge.name)
+        self._gives_none = self.readout == "auto"
 
     def _wanted(self, replies: _Replies, n: int) -> int:
         asked = len(replies.replies)
         if self.sequential is None:
             return n - asked
-        scores = [reading.score for reading in replies.readings if reading.score is not None]
+        scores = [reading.score for reading in replies.readings(False) if reading.score is not None]
         return self.sequential.wanted(scores, asked, n)
 
     async def _ask_all(self, questions: Sequence[Question], places: range, n: int, logprobs: bool) -> _Replies:
@@ -208,53 +244,56 @@ class Elicitation:
             share = sum(place % len(questions) == index for place in places)
             if not share:
                 continue
-            replies = await self._ask(question, share, n, logprobs)
-            if replies.cut_short():
-                if not self.needs_room:
-                    log.warning("%s needs more room before its answer: asked without a limit", self.judge.name)
+            limited = not self.needs_room
+            replies = await self._ask(question, share, n, logprobs, limited)
+            if limited and replies.cut_short(logprobs):
+                if not self._fits and not self.needs_room:
+                    log.warning("%s needs more room before its rating: asked without a limit", self.judge.name)
                     self.needs_room = True
                 all_replies.usage += replies.usage
-                replies = await self._ask(question, share, n, logprobs)
+                replies = await self._ask(question, share, n, logprobs, limited=False)
+            elif limited and any(reading.score is not None for reading in replies.readings(logprobs)):
+                self._fits = True
             all_replies += replies
         return all_replies
 
-    async def _ask(self, question: Question, share: int, n: int, logprobs: bool) -> _Replies:
+    async def _ask(self, question: Question, share: int, n: int, logprobs: bool, limited: bool) -> _Replies:
         answer = await self.judge.ask(
             question.messages,
             n=share,
             temperature=self._temperature(n),
-            max_tokens=None if self.needs_room else question.room,
+            max_tokens=question.room if limited else None,
             logprobs=logprobs,
             stop=question.stop,
             start=question.start,
-            **({"shared": question.shared} if question.shared else {}),  # only some judges can be told
+            shared=question.shared,
         )
-        readings = [_read(question, reply, logprobs) for reply in answer.replies]
-        return _Replies(answer.replies, readings, answer.usage, answer.model)
+        replies = [(question, reply) for reply in answer.replies]
+        return _Replies(replies, answer.usage, answer.model, answer.without)
 
     def _temperature(self, n: int) -> float:
         return self.temperature if self.temperature is not None else float(n > 1)
 
-    def signature(self, parts: Mapping[str, str], elicited: Elicited) -> Signature:
+    def signature(self, parts: Mapping[str, str], sampled: Sampled) -> Signature:
         """The parts that were settled before, and what of the asking could change a score."""
-        refused = getattr(self.judge, "without", ())
-        temperature = "default" if "temperature" in refused else f"{self._temperature(elicited.n):g}"
-        n = self._sampled(elicited.n) if elicited.method == "samples" else str(elicited.n)
-        answered = {"answered": elicited.model} if elicited.model else {}
-        return Signature.of(**parts, n=n, temperature=temperature, readout=elicited.method, **answered)
+        temperature = "default" if "temperature" in sampled.without else f"{self._temperature(sampled.n):g}"
+        n = self._n_of(sampled.n) if sampled.method == "samples" else str(sampled.n)
+        answered = {"answered": sampled.model} if sampled.model else {}
+        return Signature.of(**parts, n=n, temperature=temperature, readout=sampled.method, **answered)
 
     def expected(self, parts: Mapping[str, str]) -> dict[str, set[str]]:
         """The same as far as it is known before anything is asked: the values that each part can have."""
         methods = {"logprobs": {"logprobs"}, "samples": {"samples", "single"}, "auto": {*METHODS}}[self.readout]
-        several = self._sampled(self.n or SAMPLES)
-        ns = {str(self.n or 1)} if self.readout == "logprobs" else {str(self.n or 1), several}
+        several = self._n_of(self.n or max(REPLIES, self.least))
+        one = str(self.n or self.least)
+        ns = {one} if self.readout == "logprobs" else {one, several}
         values = {name: {value} for name, value in Signature.of(**parts).parts.items()}
         values |= {"n": ns if self.readout != "samples" else {several}, "readout": methods}
         if self.temperature is not None:
             values["temperature"] = {f"{self.temperature:g}", "default"}
         return values
 
-    def _sampled(self, n: int) -> str:
+    def _n_of(self, n: int) -> str:
         """How many replies, as a signature has it."""
         if self.sequential is None or n <= Sequential.FIRST:
             return str(n)
@@ -273,36 +312,54 @@ def most_replies(n: str) -> int | None:
 
 @dataclass
 class _Replies:
-    """Replies as they come in, each with its reading."""
+    """Replies as they come in, each with the question that it answers."""
 
-    replies: list[Reply] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
+    replies: list[tuple[Question, Reply]] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
+    without: frozenset[str] = frozenset()
 
     def __iadd__(self, other: _Replies) -> _Replies:
         self.replies += other.replies
-        self.readings += other.readings
         self.usage += other.usage
         self.model = other.model
+        self.without |= other.without
         return self
 
-    def cut_short(self) -> bool:
-        """Whether a reply ran out of room before it could be read."""
-        return any(
-            reply.cut and reading.score is None for reply, reading in zip(self.replies, self.readings, strict=True)
-        )
+    def readings(self, logprobs: bool) -> list[Reading]:
+        """Each reply's reading, by log-probabilities or as text."""
+        return [_read(question, reply, logprobs) for question, reply in self.replies]
 
-    def elicited(self, method: str, n: int) -> Elicited:
-        both = zip(self.replies, self.readings, strict=True)
-        text = next((reply.text for reply, reading in both if reading.score is not None), "")
-        return Elicited(combine(self.readings), text, method, n, self.usage, self.model)
+    def cut_short(self, logprobs: bool) -> bool:
+        """Whether a reply ran out of room before it could be read."""
+        if not any(reply.cut for _, reply in self.replies):
+            return False
+        readings = zip(self.replies, self.readings(logprobs), strict=True)
+        return any(reply.cut and reading.score is None for (_, reply), reading in readings)
+
+    def sampled(self, method: str, n: int) -> Sampled:
+        readings = self.readings(method == "logprobs")
+        both = zip(self.replies, readings, strict=True)
+        told = next((reply for (_, reply), reading in both if reading.score is not None), Reply(""))
+        combined = combine(readings)
+        return Sampled(combined, told.text, told.reasoning, told.cut, method, n, self.usage, self.model, self.without)
 
 
 def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:
     reading = question.read(reply, logprobs)
-    if reply.error:
-        return replace(reading, error=reply.error)
-    if logprobs and not reply.logprobs:
-        return replace(reading, error="the reply has no log-probabilities (readout auto or samples does without)")
+    if error := _why_unread(reply, reading, logprobs):
+        return replace(reading, score=None, error=error)
     return reading
+
+
+def _why_unread(reply: Reply, reading: Reading, logprobs: bool) -> str | None:
+    """What the reply itself tells of why it cannot be read."""
+    if reply.error:
+        return reply.error
+    if reply.refusal and not reply.text.strip():
+        return f"the judge refused: {reply.refusal[:200]}"
+    if reply.cut and reading.score is None:
+        return "the reply was cut off before its rating, for lack of room (finish reason: length)"
+    if logprobs and not reply.logprobs:
+        return "the reply has no log-probabilities (readout auto or samples does without)"
+    return None

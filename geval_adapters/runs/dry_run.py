@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..judge.client import LiteLLMJudge
+from ..judge.loops import run
 from ..judge.prices import count_tokens
-from ..judge.sampling import SAMPLES
+from ..judge.sampling import REPLIES
 from ..prompts import common_prefix
 from ..rating import GEval, in_prefix_order
 from ..samples import Sample
@@ -52,10 +53,10 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
 
     A judge that declares log-probabilities is taken at its word.
     """
-    elicitation = geval.elicitation
-    reads_logprobs = elicitation.readout != "samples" and judge.takes("logprobs")
-    n = elicitation.n or (1 if reads_logprobs else SAMPLES)
-    at_once = n if judge.takes("n") else 1
+    sampling = geval.sampling
+    reads_logprobs = sampling.readout != "samples" and run(judge.takes("logprobs"))
+    n = sampling.n or (sampling.least if reads_logprobs else max(REPLIES, sampling.least))
+    at_once = n if run(judge.takes("n")) else 1
     ratings = requests = prompt = cacheable = completion = 0
     least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
     previous = ""

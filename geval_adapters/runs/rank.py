@@ -47,7 +47,7 @@ async def rank_here(
 
 def abreast(comparer: Comparer, groups: Groups) -> int:
     """How many documents to rank at once so that they keep the judge busy."""
-    return max(1, comparer.elicitation.width // min(map(len, groups.values())))
+    return max(1, comparer.sampling.width // min(map(len, groups.values())))
 
 
 class RankRun:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import re
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from langchain_core.globals import get_llm_cache
@@ -16,13 +15,8 @@ from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
 
-from geval_adapters import Answer, InputError, JudgeError, Reply, Usage
-from geval_adapters.judge import TOP_LOGPROBS, cost_of, facts, redact
-
-log = logging.getLogger("langchain_geval")
-
-OPTIONAL = ("top_logprobs", "logprobs", "temperature", "max_tokens", "stop")
-"""What is asked of a model only for as long as it takes it."""
+from geval_adapters import Answer, InputError, Judge, JudgeError, Reply, Usage
+from geval_adapters.judge import TOP_LOGPROBS, Access, Fault, Parameters, cost_of, facts, redact, reply_of
 
 PROVIDERS = {
     "amazon_bedrock": "bedrock",
@@ -35,8 +29,8 @@ PROVIDERS = {
 """LangChain's names of providers that LiteLLM calls otherwise."""
 
 
-class ChatModelJudge:
-    """A LangChain chat model behind the core's `Judge` protocol.
+class ChatModelJudge(Judge):
+    """A LangChain chat model as the core's `Judge`.
 
     Log-probabilities are read where the model returns them under `response_metadata["logprobs"]`; a parameter that it
     turns out not to take is not sent again. Callbacks, tags and metadata come from the run that asks.
@@ -60,8 +54,8 @@ class ChatModelJudge:
         self.model = model
         self.name = name or litellm_name(chat_model(model))
         self.concurrency = concurrency
-        self.without: set[str] = set()
-        self._top = TOP_LOGPROBS
+        self.parameters = Parameters(self.name)
+        self._access = Access()
         self._gates = _gates()
 
     async def ask(
@@ -74,6 +68,7 @@ class ChatModelJudge:
         logprobs: bool = False,
         stop: str | None = None,
         start: str = "",
+        shared: int = 0,
     ) -> Answer:
         """Return `n` replies, each from a request of its own. A request that fails is a reply with an error."""
         told: list[Any] = list(messages)
@@ -84,43 +79,35 @@ class ChatModelJudge:
             "max_tokens": max_tokens,
             "stop": None if stop is None else [stop],
             "logprobs": True if logprobs else None,
-            "top_logprobs": self._top if logprobs else None,
+            "top_logprobs": TOP_LOGPROBS if logprobs else None,
         }
         sent = {name: value for name, value in options.items() if value is not None}
         model = self.model if n == 1 else without_cache(self.model)
-        answers = await asyncio.gather(*(self._ask_once(model, told, sent) for _ in range(n)))
-        return Answer([reply for reply, _ in answers], sum((usage for _, usage in answers), Usage()))
+        answers = await asyncio.gather(*(self._ask_once(model, {"messages": told, **sent}) for _ in range(n)))
+        without = frozenset[str]().union(*(each.without for each in answers))
+        replies = [reply for each in answers for reply in each.replies]
+        return Answer(replies, sum((each.usage for each in answers), Usage()), without=without)
 
-    async def _ask_once(
-        self, model: Runnable[Any, Any], messages: list[Any], options: dict[str, Any]
-    ) -> tuple[Reply, Usage]:
-        while True:
-            sent = {name: value for name, value in options.items() if name not in self.without}
-            if "top_logprobs" in sent:
-                sent["top_logprobs"] = self._top
-            try:
-                async with self._gate():
-                    message = await model.ainvoke(messages, **sent)
-            except Exception as error:
-                if self._gives_up_a_parameter(error, sent):
-                    continue
-                told = redact(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
-                if getattr(error, "status_code", None) in (401, 403, 404):
-                    raise JudgeError(f"{self.name}: {told}") from None
-                return Reply("", error=told), Usage(requests=1, cost=None)
-            return as_reply(message), self._usage(message)
+    async def _ask_once(self, model: Runnable[Any, Any], body: dict[str, Any]) -> Answer:
+        try:
+            message, without = await self.parameters.send(body, partial(self._invoke, model))
+        except Fault as fault:
+            if self._access.ends(fault):
+                raise JudgeError(f"{self.name}: {fault.message}") from None
+            return Answer([Reply("", error=fault.message)], Usage(requests=1, cost=None))
+        self._access.granted()
+        return Answer([as_reply(message)], self._usage(message), without=without)
 
-    def _gives_up_a_parameter(self, error: Exception, sent: Mapping[str, Any]) -> bool:
-        """Whether the model refused an optional parameter, which is then not sent any more."""
-        if getattr(error, "status_code", 400) not in (400, 422):
-            return False
-        refused = next((name for name in OPTIONAL if name in sent and re.search(rf"\b{name}\b", str(error))), None)
-        if refused == "top_logprobs" and sent[refused] > 5:
-            self._top = 5
-        elif refused is not None:
-            self.without |= {"logprobs", "top_logprobs"} if "logprobs" in refused else {refused}
-            log.warning("%s does not take %s: asked without it from now on", self.name, refused)
-        return refused is not None
+    async def _invoke(self, model: Runnable[Any, Any], body: dict[str, Any]) -> Any:
+        """One request. Raises Fault, whatever the model raises."""
+        options = {name: value for name, value in body.items() if name != "messages"}
+        try:
+            async with self._gate():
+                return await model.ainvoke(body["messages"], **options)
+        except Exception as error:
+            told = redact(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
+            status, parameter = getattr(error, "status_code", None), getattr(error, "param", None)
+            raise Fault(status if isinstance(status, int) else 400, told, parameter=parameter) from None
 
     def _gate(self) -> asyncio.Semaphore:
         """What lets requests through: one for all that is asked in an event loop under the same limit."""
@@ -180,10 +167,18 @@ def without_cache(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
 
 
 def as_reply(message: Any) -> Reply:
-    """A chat model's message as the core's reply."""
+    """A chat model's message as the core's reply.
+
+    Raises:
+        Fault: its log-probabilities or its content are malformed.
+    """
     about = getattr(message, "response_metadata", None) or {}
-    logprobs = about.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    text = str(message.text) or str(message.additional_kwargs.get("refusal") or "")
-    ends = (str(about.get(key)).lower() for key in ("finish_reason", "stop_reason", "done_reason"))
-    return Reply(text, content or None, cut=any(end in ("length", "max_tokens") for end in ends))
+    more = getattr(message, "additional_kwargs", None) or {}
+    ends = (str(about[key]).lower() for key in ("finish_reason", "stop_reason", "done_reason") if about.get(key))
+    finish = next(ends, None)
+    told = {
+        "message": {**more, "content": message.content},
+        "logprobs": about.get("logprobs"),
+        "finish_reason": "length" if finish == "max_tokens" else finish,
+    }
+    return reply_of(told)

@@ -117,7 +117,7 @@ class Evaluator(Runnable[Any, Result]):
         A chat model gets no more than that many requests, either; for a model string, `concurrency` bounds them.
         With `return_exceptions`, what came to no score is a `RatingError` in its place.
         """
-        width = int(getattr(self.judge, "concurrency", 16))
+        width = self.judge.concurrency
         configs = [
             patch_config(each, max_concurrency=each.get("max_concurrency") or width)
             for each in get_config_list(config, len(inputs))

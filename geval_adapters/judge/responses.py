@@ -1,0 +1,140 @@
+"""What a response holds: replies and token counts. Whatever shape it has, it harms no other request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from .base import Reply
+from .faults import Fault
+
+MOST_TOKENS = 10**9
+"""No request takes as many: a count above it is none."""
+
+
+class Counts(NamedTuple):
+    """Tokens of one response, as the provider counts them; those read from and written to a cache are of the prompt."""
+
+    prompt: int
+    completion: int
+    cached: int
+    written: int
+
+
+def replies_of(response: Mapping[str, Any]) -> list[Reply]:
+    """The replies in a response of the OpenAI protocol.
+
+    Raises:
+        Fault: there are none, or they are not as the protocol has them.
+    """
+    choices = response.get("choices")
+    if not choices:
+        raise Fault(502, "the response holds no choices", kind="no choices")
+    if not isinstance(choices, list) or not all(isinstance(each, Mapping) for each in choices):
+        raise _malformed("choices that are no objects")
+    return [reply_of(choice) for choice in choices]
+
+
+def counts_of(response: Mapping[str, Any]) -> Counts | None:
+    """The token counts in a response; None where it has none, or none that can be."""
+    told = response.get("usage")
+    if not isinstance(told, Mapping):
+        return None
+    details = told.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if isinstance(details, Mapping) else 0
+    written = told.get("cache_creation_input_tokens")
+    numbers: list[Any] = [told.get("prompt_tokens"), told.get("completion_tokens"), cached or 0, written or 0]
+    if not all(type(number) in (int, float) and 0 <= number <= MOST_TOKENS for number in numbers):
+        return None
+    prompt, completion, read, wrote = map(int, numbers)
+    counts = Counts(prompt, completion, read, wrote)
+    return counts if counts.cached + counts.written <= counts.prompt else None
+
+
+def reply_of(choice: Mapping[str, Any]) -> Reply:
+    """One of a response's choices as a reply. Raises Fault, where it is not as the protocol has it."""
+    message = choice.get("message")
+    if not isinstance(message, Mapping):
+        raise _malformed("choices without a message")
+    content, reasoning = message.get("content"), _thinking(message)
+    if isinstance(content, list):
+        reasoning = reasoning or _joined(content, ("thinking", "reasoning", "reasoning_content"))
+        content = _joined(content, ("text", "output_text"))
+    if not isinstance(content, str | None):
+        raise _malformed(f"a message whose content is {type(content).__name__}")
+    refusal, finish, logprobs = message.get("refusal"), choice.get("finish_reason"), choice.get("logprobs")
+    tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
+    if tokens:
+        tokens = _of_text(_checked(tokens), content or "")
+    return Reply(
+        content or "",
+        tokens or None,
+        reasoning=reasoning or None,
+        refusal=refusal if isinstance(refusal, str) and refusal else None,
+        finish=finish if isinstance(finish, str) else None,
+    )
+
+
+def _thinking(message: Mapping[str, Any]) -> str:
+    """What was thought, by the names that providers have for it."""
+    for name in ("reasoning_content", "reasoning"):  # vLLM, DeepSeek, LiteLLM; newer vLLM, OpenRouter
+        if isinstance(thought := message.get(name), str) and thought:
+            return thought
+    blocks = message.get("thinking_blocks")  # LiteLLM's name for Anthropic's
+    return _joined(blocks, ("thinking",)) if isinstance(blocks, list) else ""
+
+
+def _joined(parts: Sequence[Any], kinds: tuple[str, ...]) -> str:
+    """The text of those parts of a content that are of some kinds."""
+    texts = []
+    for part in parts:
+        if isinstance(part, str) and "text" in kinds:
+            texts.append(part)
+        if not isinstance(part, Mapping) or part.get("type") not in kinds:
+            continue
+        told = next((part[name] for name in ("text", "thinking", "reasoning", "content") if part.get(name)), "")
+        if isinstance(told, list):
+            told = "".join(each["text"] for each in told if isinstance(each, Mapping) and _is_text(each.get("text")))
+        texts.append(told if isinstance(told, str) else "")
+    return "".join(texts)
+
+
+def _checked(tokens: Any) -> list[Mapping[str, Any]]:
+    """Log-probabilities, if they have the protocol's shape."""
+    if not isinstance(tokens, list) or not all(map(_is_token, tokens)):
+        raise _malformed("malformed log-probabilities")
+    for token in tokens:
+        tops = token.get("top_logprobs")
+        if tops is not None and not (isinstance(tops, list) and all(map(_is_token, tops))):
+            raise _malformed("malformed log-probabilities")
+    return tokens
+
+
+def _is_token(token: Any) -> bool:
+    return (
+        isinstance(token, dict)
+        and type(token.get("token")) is str
+        and (type(value := token.get("logprob")) is float or (type(value) is int and abs(value) <= MOST_TOKENS))
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _of_text(tokens: list[Mapping[str, Any]], text: str) -> list[Mapping[str, Any]]:
+    """Those tokens that spell the text: servers that cut the thinking out of a reply leave its tokens in."""
+    spelt = "".join(token["token"] for token in tokens)
+    if spelt == text or not text or (start := spelt.rfind(text)) < 0:
+        return tokens
+    place, kept = 0, []
+    for token in tokens:
+        end = place + len(token["token"])
+        if end > start and place < start + len(text):
+            kept.append(token)
+        place = end
+    return kept
+
+
+def _malformed(what: str) -> Fault:
+    return Fault(502, f"the response holds {what}", kind="malformed response")
