@@ -121,6 +121,7 @@ class LiteLLMJudge(Judge):
         self.parameters = Parameters(self.name, n=local.SLOTS if self._provider == "local" else 128)
         self.faults: Counter[str] = Counter()
         self._access = Access()
+        self._is_ready = False
         self._tokens_per_byte = 0.3  # an estimate on the safe side; replies tell better
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Here] = weakref.WeakKeyDictionary()
         claude = "claude" in self.name and not self._goes_direct
@@ -152,13 +153,13 @@ class LiteLLMJudge(Judge):
         self.parameters.refuse(route.undeclared)
         return route
 
-    async def _ready(self) -> DirectRoute | LiteLLMRoute:
-        """The route, made in a thread: importing LiteLLM or starting a server takes seconds."""
-        if "_route" not in self.__dict__:
+    async def _ready(self) -> None:
+        """Make the route, in a thread: importing LiteLLM or starting a server takes seconds."""
+        if not self._is_ready:
             async with self._here.making:
-                if "_route" not in self.__dict__:
+                if not self._is_ready:
                     await asyncio.to_thread(lambda: self._route)
-        return self._route
+                    self._is_ready = True
 
     @cached_property
     def _continues(self) -> bool:
@@ -332,6 +333,7 @@ class LiteLLMJudge(Judge):
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process without what belongs to this one: the key, servers, connections, event loops."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues", "_loops")}
+        state["_is_ready"] = False
         router = self._router and self._router.without_keys()
         return state | {"_given": (self._given[0], None), "_router": router}
 

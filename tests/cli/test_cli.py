@@ -144,11 +144,13 @@ def test_what_was_done_is_kept_when_the_judge_goes_away(server: Server, geval):
         return completion("Rating: 4", logprobs=FOUR)
 
     server.handler = handler
-    lines("in.jsonl", *(ROW | {"id": str(i)} for i in range(10)))
+    lines("in.jsonl", *(ROW | {"id": str(i)} for i in range(40)))
     code, _, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL, "-o", "out.jsonl", "--concurrency", 1)
     assert code == 2
     assert "Incorrect API key provided: [key]" in err
-    assert len(Path("out.jsonl").read_text().splitlines()) == 3
+    rows = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert sum(row["error"] is None for row in rows) == 3
+    assert len(server.requests) <= 3 + 21, "twenty refusals in a row end the run"
 
 
 def test_huge_and_broken_text_is_rated(server: Server, geval):
