@@ -9,6 +9,16 @@ from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdi
 from .samples import Sample, read_samples
 from .signature import Signature
 
+
+def __getattr__(name: str) -> str:
+    """`__version__`, looked up when it is asked for."""
+    if name != "__version__":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .signature import version
+
+    return version()
+
+
 __all__ = [
     "Answer",
     "BusyError",

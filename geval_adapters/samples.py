@@ -21,16 +21,20 @@ from .errors import InputError, require
 T = TypeVar("T")
 
 ALIASES: dict[str, tuple[str, ...]] = {
-    "source": ("source", "input"),
-    "output": ("output", "system_output", "prediction", "response"),
-    "reference": ("reference",),
-    "context": ("context", "fact"),
+    "source": ("source", "input", "inputs", "user_input", "question", "prompt.raw", "prompt"),
+    "output": (
+        *("output", "system_output", "actual_output", "outputs", "prediction"),
+        *("response.output", "response", "answer"),
+    ),
+    "reference": ("reference", "expected_output", "reference_outputs", "ground_truth", "__expected", "expected"),
+    "context": ("context", "fact", "retrieval_context", "retrieved_contexts", "contexts"),
     "id": ("id",),
     "doc_id": ("doc_id",),
     "system_id": ("system_id",),
     "scores": ("scores", "human"),
 }
-"""The names under which a field is looked for in a row, first match first."""
+"""The names under which a field is looked for in a row, first match first: those of published data sets, DeepEval,
+openevals, RAGAS and promptfoo; `response.output` is the `output` inside of a `response`."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,9 @@ def read_samples(
     def sample(row: Mapping[str, Any], number: int) -> Sample:
         made = numbered(sample_of(row, names), number, seen)
         if absent := made.missing(needs):
-            raise InputError(f"no {' and no '.join(absent)}; name the column with --field {absent[0]}=COLUMN")
+            raise InputError(
+                f"no {' and no '.join(absent)} {_columns(row)}; name the column with --field {absent[0]}=COLUMN"
+            )
         return made
 
     return read_rows(path, sample, bad_rows)
@@ -151,20 +157,40 @@ def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALI
     >>> sample_of({"response": "Paris.", "doc_id": 7, "system_id": "b"}).id
     '7/b'
     """
-    found = {name: next((row[key] for key in keys if row.get(key) is not None), None) for name, keys in names.items()}
+    found = {
+        name: next((value for key in keys if (value := _value(row, key)) is not None), None)
+        for name, keys in names.items()
+    }
     texts: dict[str, str | None] = {}
     for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id"):
         value = found[name]
+        if name == "context" and isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = "\n\n".join(value)
         if isinstance(value, (Mapping, list, bool)):
             raise InputError(f"{name} must be text, found {type(value).__name__}")
         texts[name] = None if value is None else str(value)
     output, identity = texts.pop("output"), texts.pop("id")
     if output is None:
-        raise InputError(f"no output (looked for {', '.join(names['output'])}); name it with --field output=COLUMN")
+        raise InputError(f"no output {_columns(row)}; name the column with --field output=COLUMN")
     sample = Sample(output, human=_human(found["scores"]), **texts)  # type: ignore[arg-type]
     if identity is None and sample.doc_id is not None and sample.system_id is not None:
         identity = f"{sample.doc_id}/{sample.system_id}"
     return replace(sample, id=identity or "")
+
+
+def _value(row: Mapping[str, Any], key: str) -> Any:
+    """What stands in a column, or, for `a.b`, in the field `b` of what stands in column `a`."""
+    if key in row or "." not in key:
+        return row.get(key)
+    outer, _, inner = key.partition(".")
+    value = row.get(outer)
+    return _value(value, inner) if isinstance(value, Mapping) else None
+
+
+def _columns(row: Mapping[str, Any]) -> str:
+    """What there is instead, for errors."""
+    names = [str(name)[:40] for name in row]
+    return f"(the columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''})"
 
 
 def numbered(sample: Sample, number: int, seen: Counter[str]) -> Sample:

@@ -15,6 +15,7 @@ from typing import Any
 from ..criteria import Criterion
 from ..errors import InputError, MissingPackageError, require
 from ..judge.sampling import combine
+from ..reading.distribution import FORMS
 from ..reading.text import read_text
 from ..samples import Sample, length_of, numbered, read_rows, sample_of
 from .alpha import krippendorff_alpha
@@ -105,12 +106,32 @@ class MetaEvaluation:
         }
 
 
-def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str = "keep") -> JudgedFile:
+USUAL_FORM = "rate_explain"
+"""How raw replies are read that come without a word on the form in which they were asked for."""
+
+
+def read_judged(path: str | Path, criterion: Criterion, form: str | None = None, off_grid: str = "keep") -> JudgedFile:
     """What a judge said, from ratings of `geval score` or from raw replies in the released G-Eval format.
 
+    Raw replies are read in the form that their row names in a column `form`, else in the given one; where there is
+    neither, in `USUAL_FORM`, and a warning says so.
+
     Raises:
-        InputError: the file cannot be read, has neither scores nor replies, or nothing about this criterion.
+        InputError: the file cannot be read, has neither scores nor replies, nothing about this criterion, or was made
+            with another form than the given one.
     """
+    guessed = False
+
+    def form_of(row: Mapping[str, Any]) -> str:
+        nonlocal guessed
+        own = row.get("form")
+        if own is not None and own not in FORMS:
+            raise InputError(f"unknown form {own!r}; known: {', '.join(FORMS)}")
+        if own and form and own != form:
+            raise InputError(f"was made with form {own}, and is to be read as {form}")
+        guessed |= not (own or form)
+        return own or form or USUAL_FORM
+
     seen: Counter[str] = Counter()
     unread = 0
     others: Counter[str] = Counter()
@@ -121,7 +142,7 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
             sample = numbered(sample_of(row), number, seen)
             shown = [text for text in (sample.source, sample.context, sample.output) if text]
             readings = [
-                read_text(reply, criterion.scale, form, criterion, off_grid=off_grid, shown=shown)
+                read_text(reply, criterion.scale, form_of(row), criterion, off_grid=off_grid, shown=shown)
                 for reply in row["all_responses"]
             ]
             unread += sum(reading.score is None for reading in readings)
@@ -143,6 +164,8 @@ def read_judged(path: str | Path, criterion: Criterion, form: str, off_grid: str
     items = {each.id: each for each in read_rows(path, item) if each is not None}
     if not items:
         raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
+    if guessed:
+        log.warning("%s: says nowhere in which form its replies were asked for; read as %s", path, USUAL_FORM)
     return JudgedFile(str(path), items, unread)
 
 
@@ -181,8 +204,18 @@ def evaluate(
     resamples: int = 1000,
     seed: int = 0,
 ) -> MetaEvaluation:
-    """Agreement of each judge with people, beside judges that know nothing, and tests against a baseline."""
+    """Agreement of each judge with people, beside judges that know nothing, and tests against a baseline.
+
+    Raises:
+        InputError: a judge's items come without people's scores.
+    """
     everyone = [*judges, *([baseline] if baseline else [])]
+    for judged in everyone:
+        if all(item.human is None for item in judged.items.values()):
+            raise InputError(
+                f"{judged.file}: holds no people's scores of {criterion.name!r}: give the samples a column `scores`"
+                " before they are rated, or the ratings a column `human`"
+            )
     return MetaEvaluation(
         criterion.name,
         [(judged, _agreement(judged, resamples, seed)) for judged in everyone],

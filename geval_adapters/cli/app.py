@@ -6,18 +6,32 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, fields, is_dataclass
 from functools import wraps
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
 app = typer.Typer(
-    help="Rate text with an LLM as the judge, and know how far to trust the numbers.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        from ..signature import version
+
+        typer.echo(f"geval-adapters {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def every_command(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, callback=_say_version)] = False,
+) -> None:
+    """Rate text with an LLM as the judge, and know how far to trust the numbers."""
 
 
 def verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -63,14 +77,16 @@ def _flat(function: Callable[..., None], hints: dict[str, Any]) -> Iterator[insp
             )
 
 
-def choice(*names: str, of: Iterable[str] | Callable[[], Iterable[str]], help: str) -> Any:
+def choice(*names: str, of: Iterable[str] | Callable[[], Iterable[str]], help: str, commas: bool = False) -> Any:
     """An option that takes one of a few values, which its help lists; where it may come again, each time one of them.
 
+    With `commas`, several may stand in one text, with commas between them.
     `of` is a function where the values stand in a module that is slow to import.
     """
 
     def check(given: str | list[str] | None) -> str | list[str] | None:
-        for value in [given] if isinstance(given, str) else given or ():
+        values = [given] if isinstance(given, str) else given or ()
+        for value in (each.strip() for part in values for each in (part.split(",") if commas else [part])):
             allowed = list(of() if callable(of) else of)
             if value not in allowed:
                 raise typer.BadParameter(f"{value!r} is not one of {', '.join(allowed)}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -24,6 +25,13 @@ if TYPE_CHECKING:
     from ..audit.results import Audit
 
 
+def names_of_checks() -> Iterable[str]:
+    """All checks."""
+    from ..audit import CHECKS
+
+    return CHECKS
+
+
 @verb("audit")
 def audit_judge(
     criterion: CriterionOption,
@@ -33,7 +41,9 @@ def audit_judge(
     ratings: Annotated[
         str | None, typer.Option(help="Audit ratings or raw replies that are there; nobody is asked.")
     ] = None,
-    checks: Annotated[str | None, typer.Option(help="Which checks, with commas between them; default all.")] = None,
+    checks: Annotated[
+        str | None, choice(of=names_of_checks, commas=True, help="Which checks, with commas between; default all.")
+    ] = None,
     budget: Annotated[int | None, typer.Option(min=1, help="Calls at most; 400 for each criterion.")] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="A log of answers, from which a run resumes.")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .. import report
-from ..criteria import OFF_GRID, find_criterion
+from ..criteria import OFF_GRID, Criterion, find_criterion
 from ..errors import InputError
 from ..reading.distribution import FORMS
 from ..runs.progress import output_console
@@ -16,13 +16,21 @@ from .app import choice, verb
 from .ending import write
 from .options import HtmlOption, JsonOption
 
+if TYPE_CHECKING:
+    from ..agreement.meta_eval import JudgedFile
+
 
 @verb("meta-eval")
 def meta_eval(
-    files: Annotated[list[str], typer.Argument(help="Ratings of `geval score`, or raw replies in the G-Eval format.")],
+    files: Annotated[
+        list[str],
+        typer.Argument(help="Ratings of `geval score`, or raw replies in the G-Eval format; FILE:form=FORM."),
+    ],
     criterion: Annotated[str, typer.Option("--criterion", "-c", help="Which criterion the files are about.")],
     baseline: Annotated[str | None, typer.Option(help="A file that each judge is tested against.")] = None,
-    form: Annotated[list[str] | None, choice(of=FORMS, help="Form of raw replies: one, or one per file.")] = None,
+    form: Annotated[
+        str | None, choice(of=FORMS, help="Form of raw replies that do not say it, by FILE:form= or a column.")
+    ] = None,
     off_grid: Annotated[str, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
     average: Annotated[bool, typer.Option("--average", help="Add the files' mean score as a judge.")] = False,
     level: Annotated[list[str], choice(of=report.LEVELS, help="Default: all.")] = list(report.LEVELS),  # noqa: B006
@@ -36,17 +44,12 @@ def meta_eval(
     Several files are several judges of the same items, matched by id.
     """
     from ..agreement.meta_eval import average as mean_of
-    from ..agreement.meta_eval import evaluate, read_judged
+    from ..agreement.meta_eval import evaluate
 
-    paths = [*files, *([baseline] if baseline else [])]
-    form = form or ["rate_explain"]
-    if len(form) not in (1, len(paths)):
-        raise InputError(f"{len(form)} forms for {len(paths)} files: give one, or one per file, the baseline's last")
     chosen = find_criterion(criterion)
-    forms = form * len(paths) if len(form) == 1 else form
-    judged = [read_judged(path, chosen, own, off_grid) for path, own in zip(paths, forms, strict=True)]
-    against = judged.pop() if baseline else None
-    if average:
+    judged = [_judged(each, chosen, form, off_grid) for each in dict.fromkeys(files) if each != baseline]
+    against = _judged(baseline, chosen, form, off_grid) if baseline else None
+    if average and judged:
         judged.append(mean_of(judged))
     result = evaluate(chosen, judged, against, resamples=resamples, seed=seed)
     if html:
@@ -57,3 +60,13 @@ def meta_eval(
         typer.echo(json.dumps(result.to_dict(), indent=2))
     else:
         report.print_sections(report.agreement_sections(result, level), output_console())
+
+
+def _judged(spec: str, criterion: Criterion, form: str | None, off_grid: str) -> JudgedFile:
+    """What a judge said, from FILE or FILE:form=FORM."""
+    from ..agreement.meta_eval import read_judged
+
+    path, told, own = spec.rpartition(":form=")
+    if told and own not in FORMS:
+        raise InputError(f"{spec}: unknown form {own!r}; known: {', '.join(FORMS)}")
+    return read_judged(path, criterion, own, off_grid) if told else read_judged(spec, criterion, form, off_grid)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ..criteria import Criterion
+from ..errors import InputError
 from ..judge.client import LiteLLMJudge
 from ..rating import STEPS
 from ..reading.distribution import FORMS
@@ -108,6 +109,11 @@ class RunOptions:
         """The engine that does the work.
 
         Raises:
-            InputError: what it needs is not installed, or there is no cluster.
+            InputError: what it needs is not installed, there is no cluster, or the output could not be gone on from.
         """
+        if self.output and self.output.suffix.lower() in (".csv", ".tsv", ".parquet", ".xlsx", ".html", ".json"):
+            raise InputError(
+                f"{self.output}: a run is kept as JSON lines, from which it can go on; name it"
+                f" {self.output.with_suffix('.jsonl').name} (pandas.read_json(..., lines=True) reads it)"
+            )
         return plugins.engine(self.engine, self.address)

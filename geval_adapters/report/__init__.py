@@ -5,7 +5,7 @@ from .audit import audit_page, audit_sections
 from .page import page
 from .ranking import ranking_sections
 from .sections import Card, Section
-from .summary import Summary, cost, estimates_table, ratings_table, summary_table, tokens
+from .summary import Summary, cost, estimates_table, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, print_sections, table
 
 __all__ = [
@@ -21,6 +21,7 @@ __all__ = [
     "estimates_table",
     "page",
     "plain",
+    "print_rationales",
     "print_sections",
     "ranking_sections",
     "ratings_table",

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
+from rich.console import Console, RenderableType
+from rich.text import Text
 
 from ..judge.base import Usage
 from ..judge.sampling import most_replies
@@ -89,7 +89,7 @@ class Summary:
         }
 
 
-def summary_table(summaries: Iterable[Summary], console: Console) -> Table:
+def summary_table(summaries: Iterable[Summary], console: Console) -> RenderableType:
     """One row per criterion."""
     rows = [
         [
@@ -109,7 +109,7 @@ def summary_table(summaries: Iterable[Summary], console: Console) -> Table:
     return table(heads, rows, console)
 
 
-def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Table:
+def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> RenderableType:
     """One row per rating, each as `Rating.to_dict` gives it."""
     rows = [
         [
@@ -128,7 +128,15 @@ def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Tab
     )
 
 
-def estimates_table(estimates: Iterable[Estimate], console: Console) -> Table:
+def print_rationales(ratings: Iterable[Mapping[str, Any]], console: Console) -> None:
+    """What the judge gave as its reasons, in full."""
+    for rating in ratings:
+        if rating["rationale"]:
+            head = f"{plain(rating['id'])}, {plain(rating['criterion'])}: "
+            console.print(Text.assemble((head, "bold"), plain(rating["rationale"], 800)))
+
+
+def estimates_table(estimates: Iterable[Estimate], console: Console) -> RenderableType:
     """One row per criterion."""
     rows = [
         [

@@ -115,24 +115,35 @@ class ScoreRun:
     def show(self) -> None:
         """Print what came out, also of a run that ended early."""
         summaries = list(self.summaries.values())
+        if not any(each.n + each.failed for each in summaries):
+            say_faults(self.judge)
+            return
         if self.as_json:
             end = {"criteria": [each.to_dict() for each in summaries], "faults": dict(self.judge.faults)}
             sys.stdout.write(("\n], " if self._opened else "{") + json.dumps(end)[1:] + "\n")
             sys.stdout.flush()
         else:
             console = output_console()
-            if 0 < len(self._first) <= self.SHOWN:
-                console.print(report.ratings_table(self._first, console))
+            if len(self._first) <= self.SHOWN:
+                ratings = self._in_order()
+                console.print(report.ratings_table(ratings, console))
+                report.print_rationales(ratings, console)
             console.print(report.summary_table(summaries, console))
             for each in summaries:
                 for signature in each.signatures:
-                    console.print(signature, style="dim", markup=False, highlight=False, soft_wrap=True)
+                    console.print(report.plain(signature, 1000), style="dim", markup=False, soft_wrap=True)
         for each in summaries:
             for reason, count in each.reasons.most_common():
                 say(f"{each.criterion}: {count} not rated: {reason}", "red")
         say_faults(self.judge)
         for note in self._notes():
             say(note)
+
+    def _in_order(self) -> list[Mapping[str, Any]]:
+        """The ratings that are shown, in the order of the input."""
+        places = {sample.id: place for place, sample in enumerate(self.data)}
+        names = list(self.summaries)
+        return sorted(self._first, key=lambda row: (names.index(row["criterion"]), places[row["id"]]))
 
     def _notes(self) -> Iterator[str]:
         yield from self.data.notes()

@@ -91,7 +91,7 @@ BASE = [2.0, 1.0, 3.0, 4.0, 3.0, 2.0, 3.0, 5.0, 2.0, 2.0, 3.0, None]
 def test_a_judge_is_tested_against_a_baseline(data: Path, meta_eval):
     code, out, _ = meta_eval(
         replies(data, "nat", "rate_explain"), "-c", "topical_chat/naturalness", "--off-grid", "floor",
-        "--baseline", replies(data, "nat", "geval"), "--form", "rate_explain", "--form", "score_only", "--json",
+        "--baseline", f"{replies(data, 'nat', 'geval')}:form=score_only", "--form", "rate_explain", "--json",
     )  # fmt: skip
     assert code == 0
     result = json.loads(out)
@@ -141,11 +141,23 @@ def test_degenerate_input_gets_words(meta_eval, tmp_path: Path):
     assert code == 0
     assert "undefined: the predictions are constant" in out
     assert "nan" not in out.lower()
-    code, out, _ = meta_eval(
+    code, _, err = meta_eval(
         ratings(tmp_path / "nobody.jsonl", JUDGE, [None] * 12), "-c", "coherence", "--resamples", 10
     )
-    assert code == 0
-    assert "12 of 12 items have no prediction or no human score" in out
+    assert code == 2
+    assert "nobody.jsonl: holds no people's scores of 'coherence': give the samples a column `scores`" in err
+
+
+def test_raw_replies_that_do_not_say_their_form_are_read_with_a_warning(meta_eval, tmp_path: Path, caplog):
+    row = {"output": "x", "scores": 3, "all_responses": ["Rating: 3"]}
+    said = "says nowhere in which form its replies were asked for; read as rate_explain"
+    for extra, form in (({}, ()), ({"form": "rate_explain"}, ()), ({}, ("--form", "rate_explain"))):
+        caplog.clear()
+        path = tmp_path / "raw.jsonl"
+        path.write_text(json.dumps(row | extra) + "\n")
+        code, _, _ = meta_eval(path, "-c", "coherence", *form)
+        assert code == 0
+        assert (said in caplog.text) is not bool(extra or form)
 
 
 @pytest.mark.parametrize(
@@ -157,7 +169,8 @@ def test_degenerate_input_gets_words(meta_eval, tmp_path: Path):
         (["bare.jsonl"], "bare.jsonl:1: has neither a score nor all_responses"),
         (["one.jsonl", "--form", "prose"], "'prose' is not one of score_only"),
         (["one.jsonl", "--level", "word"], "'word' is not one of dataset"),
-        (["one.jsonl", "--form", "free_text", "--form", "free_text"], "2 forms for 1 files"),
+        (["one.jsonl:form=prose"], "one.jsonl:form=prose: unknown form 'prose'"),
+        (["made.jsonl:form=free_text"], "made.jsonl:1: was made with form score_only, and is to be read as free_text"),
     ],
 )
 def test_bad_files_are_named(meta_eval, tmp_path: Path, monkeypatch, arguments: list[str], said: str):
@@ -165,6 +178,7 @@ def test_bad_files_are_named(meta_eval, tmp_path: Path, monkeypatch, arguments: 
     ratings(Path("one.jsonl"), JUDGE, HUMANS)
     Path("other.jsonl").write_text('{"id": "a", "criterion": "fluency", "score": 1}\n')
     Path("twice.jsonl").write_text('{"id": "a", "criterion": "coherence", "score": 1}\n' * 2)
+    Path("made.jsonl").write_text('{"output": "x", "form": "score_only", "all_responses": ["3"]}\n')
     Path("bare.jsonl").write_text('{"id": "a"}\n')
     code, _, err = meta_eval(*arguments, "-c", "coherence")
     assert code == 2

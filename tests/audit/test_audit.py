@@ -271,7 +271,7 @@ def test_the_recipe_follows_what_was_measured():
     ("arguments", "said"),
     [
         (("-c", "fluency"), "give either INPUT or --ratings"),
-        (("in.jsonl", "-c", "fluency", "-m", "openai/judge", "--checks", "lenght"), "'lenght' is unknown; possible"),
+        (("in.jsonl", "-c", "fluency", "-m", "openai/judge", "--checks", "lenght"), "'lenght' is not one of length"),
         (("--ratings", "in.jsonl", "-c", "fluency", "--checks", "attack"), "'attack' needs a judge"),
         (("--ratings", "in.jsonl", "-c", "fluency", "-c", "coherence"), "one --criterion at a time"),
         (("in.jsonl", "-c", "fluency", "-m", "openai/judge", "--output", "in.jsonl"), "name another --output"),

@@ -80,7 +80,7 @@ def test_what_is_not_rated_is_counted_with_its_reason_and_is_no_zero(server: Ser
     [
         ('{"output": "x"', "in.jsonl:2: is not valid JSON"),
         ("[1, 2]", "in.jsonl:2: expected an object"),
-        ('{"text": "x"}', "in.jsonl:2: no output"),
+        ('{"text": "x"}', "in.jsonl:2: no output (the columns are text); name the column with --field output=COLUMN"),
         ('{"output": {"a": 1}}', "in.jsonl:2: output must be text"),
         ('{"output": "x", "scores": "high"}', "in.jsonl:2: human scores must be numbers"),
     ],
@@ -101,7 +101,10 @@ def test_a_bad_line_is_named_before_anything_is_asked(server: Server, geval, row
     ("arguments", "said"),
     [
         (["in.jsonl", "-c", "coherense"], "unknown criterion 'coherense': did you mean coherence"),
-        (["in.jsonl", "-c", "correctness"], "in.jsonl:1: no reference; name the column with --field reference=COLUMN"),
+        (
+            ["in.jsonl", "-c", "correctness"],
+            "in.jsonl:1: no reference (the columns are id, source, output, scores); name",
+        ),
         (["none.jsonl", "-c", "coherence"], "none.jsonl: No such file"),
         (["empty.jsonl", "-c", "coherence"], "empty.jsonl: is empty"),
         (["binary.jsonl", "-c", "coherence"], "binary.jsonl: is not text in UTF-8"),
@@ -114,6 +117,8 @@ def test_a_bad_line_is_named_before_anything_is_asked(server: Server, geval, row
         (["in.jsonl", "-c", "coherence", "--field", "output"], "write FIELD=COLUMN"),
         (["in.jsonl", "-c", "coherence", "--field", "text=output"], "unknown field text"),
         (["in.jsonl", "-c", "coherence", "-o", "in.jsonl"], "in.jsonl: exists already"),
+        (["in.jsonl", "-c", "coherence", "-o", "x.csv"], "x.csv: a run is kept as JSON lines, from which it can go on"),
+        (["in.jsonl", "-c", "coherence", "-o", "x.parquet"], "name it x.jsonl"),
         (["in.jsonl", "-c", "coherence", "-m", "local/none.gguf"], "local/none.gguf: no such file"),
     ],
 )
@@ -187,6 +192,23 @@ def test_every_file_format_gives_the_same_samples(server: Server, geval, name: s
     assert "<output>\nÜnï\n</output>" in server.requests[0]["messages"][0]["content"]
 
 
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"input": "Q", "actual_output": "A", "expected_output": "R", "retrieval_context": ["C1", "C2"]},  # DeepEval
+        {"inputs": "Q", "outputs": "A", "reference_outputs": "R", "context": "C1\n\nC2"},  # openevals
+        {"user_input": "Q", "response": "A", "reference": "R", "retrieved_contexts": ["C1", "C2"]},  # RAGAS
+        {"question": "Q", "answer": "A", "ground_truth": "R", "contexts": ["C1", "C2"]},  # RAGAS before .2
+        {"prompt": {"raw": "Q"}, "response": {"output": "A"}, "__expected": "R", "context": "C1\n\nC2"},  # promptfoo
+    ],
+)
+def test_the_columns_of_other_tools_are_known(row: dict, tmp_path: Path):
+    from geval_adapters import read_samples
+
+    (sample,) = read_samples(lines(tmp_path / "in.jsonl", row))
+    assert (sample.source, sample.output, sample.reference, sample.context) == ("Q", "A", "R", "C1\n\nC2")
+
+
 def test_text_from_a_file_does_nothing_to_the_terminal(server: Server, geval):
     lines("in.jsonl", {"id": "[red]x\x1b[2J", "output": "\x1b]0;owned\x07 [bold]hi"})
     _, out, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL)
@@ -237,6 +259,39 @@ def test_an_interrupted_run_keeps_what_was_done(server: Server, tmp_path: Path):
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert 0 < len(rows) < 200
     assert "coherence" in out
+
+
+def test_the_version_is_said(geval):
+    import geval_adapters
+
+    code, out, _ = geval("--version")
+    assert code == 0
+    assert out == f"geval-adapters {geval_adapters.__version__}\n"
+    done = subprocess.run([sys.executable, "-m", "geval_adapters", "--version"], capture_output=True, text=True)
+    assert done.stdout == out
+
+
+def test_a_run_that_ends_before_it_began_shows_no_table(server: Server, geval):
+    def handler(request):
+        raise refusal(401, "no such key")
+
+    server.handler = handler
+    lines("in.jsonl", ROW)
+    code, out, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL)
+    assert (code, out) == (2, "")
+    assert "no such key" in err
+
+
+@pytest.mark.parametrize("verb", ["score", "rank", "meta-eval", "audit"])
+def test_help_lists_what_an_option_can_be(geval, verb: str):
+    _, out, _ = geval(verb, "--help")
+    for allowed in {
+        "score": ("rate_explain|geval|llm_eval", "auto|logprobs|samples", "local|ray", "keep|floor|reject"),
+        "rank": ("full|random|no_repeat|symmetric|chain|active", "win-ratio|average|bradley-terry", "bare|instructed"),
+        "meta-eval": ("dataset|document|system", "score_only|free_text|rate_explain|analyze_rate"),
+        "audit": ("position",),
+    }[verb]:
+        assert allowed in out.replace("\n", "")
 
 
 def test_help_loads_no_heavy_library():
