@@ -27,6 +27,8 @@ from ray_geval import RANKING, RATING, rank_dataset, rate_dataset
 from ray_geval.dataset import _cut
 from ray_geval.engine import _DocumentRanker, _packed, _unpacked
 
+pytestmark = pytest.mark.heavy  # each start of a cluster takes half a minute
+
 MODEL = "openai/gpt-4o-mini"
 
 
