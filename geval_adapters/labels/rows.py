@@ -277,22 +277,27 @@ def as_drawn(labels: Iterable[Label]) -> list[Label]:
     shown, an item has been shown with `π_{k-1} + shown / queued · (π_k − π_{k-1})`.
     """
     labels = list(labels)
-    shown: dict[tuple[str, str, int], dict[int, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
-    last: dict[tuple[str, str, int], Label] = {}
+    shown: dict[Queue, dict[int, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
+    last: dict[Queue, Label] = {}
     for label in labels:
         if label.draw is not None:
-            queue = (label.criterion, label.design, label.seed)
-            shown[queue][label.wave].add((label.id, label.other))
-            if queue not in last or label.wave > last[queue].wave:
-                last[queue] = label
+            shown[_queue(label)][label.wave].add((label.id, label.other))
+            if label.wave >= last.setdefault(_queue(label), label).wave:
+                last[_queue(label)] = label
 
     def probability(label: Label) -> float | None:
-        if label.draw is None:
+        end = last[_queue(label)] if label.draw else None
+        if end is None or end.draw is None or label.draw is None:
             return label.probability
-        queue = (label.criterion, label.design, label.seed)
-        end = last[queue].draw
-        assert end is not None
-        low, high = (min(1.0, rate * label.draw.weight) for rate in (end.before, end.rate))
-        return low + len(shown[queue][last[queue].wave]) / end.queued * (high - low)
+        low, high = (min(1.0, rate * label.draw.weight) for rate in (end.draw.before, end.draw.rate))
+        return low + len(shown[_queue(label)][end.wave]) / end.draw.queued * (high - low)
 
     return [label.model_copy(update={"probability": probability(label)}) for label in labels]
+
+
+Queue = tuple[str, str, int, bool]
+
+
+def _queue(label: Label) -> Queue:
+    """What sets apart labels that were drawn together."""
+    return label.criterion, label.design, label.seed, bool(label.other)
