@@ -8,11 +8,25 @@ import sys
 
 from ..errors import BusyError, GEvalError
 from ..runs.progress import say
-from . import audit, criteria, label, meta_eval, prompt, rank, score, tasks
+from . import audit, criteria, estimate, gate, label, meta_eval, prompt, rank, score, tasks
 from .app import app
 from .ending import Exit
 
-__all__ = ["Exit", "app", "audit", "criteria", "label", "main", "meta_eval", "prompt", "rank", "score", "tasks"]
+__all__ = [
+    "Exit",
+    "app",
+    "audit",
+    "criteria",
+    "estimate",
+    "gate",
+    "label",
+    "main",
+    "meta_eval",
+    "prompt",
+    "rank",
+    "score",
+    "tasks",
+]
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ FEW_LABELS, MANY_LABELS = 15, 100
 """What `auto` goes by: below the first number of labels they stand alone, from the second on the judge is calibrated.
 
 Chosen once, by `benchmarks/labels.py`: a slope fitted on fewer than 15 labels costs more width than it saves."""
+UNLABELLED = "it has no label of its own"
 DIFFERING = 5
 """Labels that must differ from the commonest one: an interval from fewer rests on luck (82 % fives, 12 labels)."""
 
@@ -47,6 +48,7 @@ class Estimate:
         n: labels.
         method: how it was made.
         why_not: why there is no value, or no interval.
+        labelling: the part of the squared standard error that would fall with more labels.
     """
 
     value: float | None
@@ -55,6 +57,7 @@ class Estimate:
     n: int
     method: str
     why_not: str = ""
+    labelling: float = 0.0
 
     @property
     def std_error(self) -> float | None:
@@ -89,7 +92,7 @@ class Estimate:
         why_not = self.why_not or other.why_not
         method = self.method if self.method == other.method else f"{self.method} − {other.method}"
         errors, labelled = self.errors - other.errors, self.labelled | other.labelled
-        return Estimate(value, errors, labelled, self.n + other.n, method, why_not)
+        return Estimate(value, errors, labelled, self.n + other.n, method, why_not, self.labelling + other.labelling)
 
 
 def corrected_mean(
@@ -181,25 +184,31 @@ def estimated(items: Drawn, method: str = "auto") -> Estimate:
         return rectified(items, isotonic(items), method)
     # The value has the λ of all labels. Its error is taken with slopes from other documents, as residuals around a
     # line that was fitted to them are too small: that keeps 95 % from ten labels on, where the plain formula has 85 %.
-    fitted = rectified(items, items.slope() * items.filled, method)
-    return Estimate(
-        fitted.value, rectified(items, line(items), method).errors, fitted.labelled, fitted.n, method, fitted.why_not
-    )
+    value = rectified(items, items.slope() * items.filled, method).value
+    return replace(rectified(items, line(items), method), value=value)
 
 
 def by_system(items: Drawn, systems: Sequence[Hashable], method: str = "auto") -> dict[Hashable, Estimate]:
     """Each system's estimate: predictions are fitted to the labels of all systems, put right by each one's own.
 
     A dozen labels of one system say what the judge gets wrong there on average; how its scores relate to people's is
-    learned from all of them. `auto` goes by the number of all labels.
+    learned from all of them. `auto` goes by the number of all labels. A system without a label gets a value from the
+    labels of the others, which holds as far as the judge errs alike on all, but no interval.
     """
     method = chosen(method, items.n)
     predict = {"labels": lambda _: np.zeros(len(items.scores)), "ppi": line, "calibrated": isotonic}[method]
     predictions = predict(items) if items.n > 1 else np.zeros(len(items.scores))
+    everywhere = rectified(items, predictions, method)
     places: dict[Hashable, list[int]] = {}
     for place, system in enumerate(systems):
         places.setdefault(system, []).append(place)
-    return {system: rectified(items.part(np.array(own)), predictions[own], method) for system, own in places.items()}
+    found = {}
+    for system, own in places.items():
+        found[system] = rectified(items.part(np.array(own)), predictions[own], method)
+        if not found[system].n and everywhere.value is not None:
+            borrowed = everywhere.value + float(predictions[own].mean() - predictions.mean())
+            found[system] = replace(found[system], value=borrowed, why_not=f"no interval: {UNLABELLED}")
+    return found
 
 
 def rectified(items: Drawn, predictions: Floats, method: str) -> Estimate:
@@ -234,6 +243,14 @@ def judged(items: Drawn) -> Estimate:
     errors = _summed(items.document[known], (items.scores[known] - mean) / n, groups)
     few = f"no interval: it needs {FEWEST} documents, and there are {present.sum()}" if present.sum() < FEWEST else ""
     return Estimate(mean, errors, present, n, "judge", few)
+
+
+def within(figure: Figure, least: float, most: float) -> Figure:
+    """The figure, held within what it can be."""
+    if figure.value is None or figure.low is None or figure.high is None:
+        return figure
+    value, low, high = (min(max(each, least), most) for each in (figure.value, figure.low, figure.high))
+    return Figure(value, low, high, figure.n, figure.method, figure.why_not)
 
 
 def _summed(document: Ints, errors: Floats, groups: int) -> Floats:

@@ -2,6 +2,7 @@
 
 from .agreement import LEVELS, agreement_plots, agreement_sections
 from .audit import audit_page, audit_sections
+from .labels import apart_section, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
 from .page import page
 from .ranking import ranking_sections
 from .sections import Card, Section
@@ -15,10 +16,16 @@ __all__ = [
     "Summary",
     "agreement_plots",
     "agreement_sections",
+    "apart_section",
     "audit_page",
     "audit_sections",
     "cost",
+    "estimate_sections",
     "estimates_table",
+    "gate_junit",
+    "gate_line",
+    "gate_markdown",
+    "gate_sections",
     "page",
     "plain",
     "print_rationales",

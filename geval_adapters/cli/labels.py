@@ -1,0 +1,51 @@
+"""What the verbs that take labels share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..criteria import find_criterion
+from ..errors import InputError
+
+if TYPE_CHECKING:
+    from ..labels.joined import Joined
+
+
+def columns_of(fields: Sequence[str]) -> dict[str, str]:
+    """Field to column name, from options `FIELD=COLUMN`.
+
+    Raises:
+        InputError: an option that is not of this form.
+    """
+    pairs = [each.partition("=") for each in fields]
+    if wrong := [field for field, (name, _, column) in zip(fields, pairs, strict=True) if not name or not column]:
+        raise InputError(f"--field {wrong[0]}: expected FIELD=COLUMN, such as score=stars")
+    return {name: column for name, _, column in pairs}
+
+
+def scale_of(data: Joined) -> tuple[float, float]:
+    """The lowest and the highest score of the ratings' criterion, or where it is not known, of all that were given."""
+    try:
+        scale = find_criterion(data.criterion).scale
+        ends = [scale.low, scale.high]
+    except InputError:
+        ends = []
+    given = [score for item in data.items for score in (item.score, *item.distribution, *item.people.values())]
+    ends += [score for score in given if score is not None]
+    return min(ends), max(ends)
+
+
+def ratings_of(path: str, criterion: str) -> Joined:
+    """The ratings of a file by one criterion, which is named like anywhere else.
+
+    Raises:
+        InputError: there are none, or of several criteria of that name.
+    """
+    from ..labels.joined import read_ratings
+
+    name = find_criterion(criterion).name if criterion.endswith((".yaml", ".yml")) else criterion
+    found = read_ratings(path, name)
+    if len(found) > 1:
+        raise InputError(f"{path}: {criterion!r} can be {' or '.join(each.criterion for each in found)}")
+    return found[0]
