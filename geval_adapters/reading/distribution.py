@@ -1,10 +1,4 @@
-"""From a judge's reply to a distribution over the scale.
-
-A rating is first found in the *text*: the number or word after the label, wherever the form puts it. Text that is not
-the judge's verdict (its thinking, ranges such as "1-5", what it quotes) is blanked out beforehand, character for
-character, so that a position in the cleaned text is one in the reply. The reading of log-probabilities then maps that
-position to its token: there is no fixed index, and no search for an equal digit.
-"""
+"""What a reply comes to: a distribution over the scale, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -41,14 +35,15 @@ class Reading:
     off_grid: bool = False
 
 
-def _distribution(
+def distribution_of(
     masses: dict[float, float], unknown: list[tuple[float, float, float]], scale: Scale, off_grid: bool
 ) -> Reading:
+    """Mass by score, and mass whose score is unknown within (mass, least, most), as a reading."""
     total = sum(masses.values())
     if total > 1:  # rounding in the provider's log-probabilities
         masses, total = {value: mass / total for value, mass in masses.items()}, 1.0
     if total <= 0:
-        return _unread(scale, "no score of the scale is among the alternatives at the rating's position")
+        return unread(scale, "no score of the scale is among the alternatives at the rating's position")
     distribution = {value: masses[value] / total for value in sorted(masses)}
     score = min(max(sum(value * p for value, p in distribution.items()), scale.low), scale.high)
     known = sum(value * mass for value, mass in masses.items())
@@ -62,5 +57,6 @@ def _distribution(
     return Reading(score, distribution, total, bounds, None, off_grid)
 
 
-def _unread(scale: Scale, reason: str) -> Reading:
+def unread(scale: Scale, reason: str) -> Reading:
+    """A reading without a score."""
     return Reading(None, {}, 0.0, (scale.low, scale.high), reason)

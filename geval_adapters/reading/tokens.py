@@ -16,8 +16,9 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ..criteria import Criterion, Scale, ScaleLike
-from .distribution import Reading, _distribution, _unread
-from .text import _FULL_WIDTH, _NUMBER_WORDS, _NUMERAL, _find
+from .distribution import Reading, distribution_of, unread
+from .lexer import NUMBERS, PLAIN
+from .text import find
 
 
 def read_logprobs(
@@ -49,9 +50,9 @@ def read_logprobs(
     """
     scale = Scale.of(scale)
     tokens = [_Token.of(entry) for entry in content]
-    found = _find("".join(token.text for token in tokens), scale, form, criterion, shown)
+    found = find("".join(token.text for token in tokens), scale, form, criterion, shown)
     if isinstance(found, str):
-        return _unread(scale, found)
+        return unread(scale, found)
     masses: dict[float, float] = {}
     unknown: list[tuple[float, float, float]] = []
     between = False
@@ -63,7 +64,10 @@ def read_logprobs(
         elif placed is not None:
             masses[placed] = masses.get(placed, 0.0) + mass
             between = between or placed not in scale.values
-    return _distribution(masses, unknown, scale, between)
+    return distribution_of(masses, unknown, scale, between)
+
+
+NUMERAL = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
 
 
 # --- what the tokens at that place denote ----------------------------------------------------------------------------
@@ -148,7 +152,7 @@ class _Spelling(NamedTuple):
 
 @lru_cache(4096)
 def _bare(text: str) -> str:
-    return text.translate(_FULL_WIDTH).lstrip(" \t\n\"'`*_:([{").lower()
+    return text.translate(PLAIN).lstrip(" \t\n\"'`*_:([{").lower()
 
 
 @lru_cache(4096)
@@ -157,7 +161,7 @@ def _spelling(text: str, scale: Scale) -> _Spelling:
     text = _bare(text)
     forms = _forms(scale)
     longer = {form: value for form, value in forms.items() if text and form.startswith(text) and form != text}
-    if match := re.match(_NUMERAL, text):
+    if match := re.match(NUMERAL, text):
         rest = text[match.end() :]
         foreign = rest[:1].isalnum() or (rest[:1] == "%" and scale.high != 100)
         return _Spelling(None if foreign else float(match[0]), bool(rest) and rest != ".", longer)
@@ -174,5 +178,5 @@ def _forms(scale: Scale) -> dict[str, float]:
         return dict(scale.words)
     numbers = {f"{value:g}": value for value in scale.values}
     rounded = {f"{value:.2f}": value for value in scale.values if value != int(value)}
-    spelled = {_NUMBER_WORDS[int(v)]: v for v in scale.values if v == int(v) and 0 <= v <= 10}
+    spelled = {NUMBERS[int(v)]: v for v in scale.values if v == int(v) and 0 <= v <= 10}
     return spelled | rounded | numbers | dict(scale.words)

@@ -14,9 +14,11 @@ from dataclasses import replace
 from typing import Any
 
 from ..criteria import Scale
-from .distribution import Reading, _distribution, _unread
-from .text import _blank, _Found, _nothing, _visible
+from .candidates import Found
+from .distribution import Reading, distribution_of, unread
+from .text import nothing_in
 from .tokens import _branches, _Token
+from .visible import visible
 
 VERDICTS = Scale.of({"A": 1, "tie": 0.5, "C": 0.5, "B": 0})
 """The answers to "which is better?" as a scale: a score is the probability that the first is."""
@@ -32,7 +34,7 @@ def read_verdict(reply: str, *, shown: Iterable[str] = ()) -> Reading:
     """
     found = _find_verdict(reply, shown)
     if isinstance(found, str):
-        return _unread(VERDICTS, found)
+        return unread(VERDICTS, found)
     value = found.value or 0.0
     return Reading(value, {value: 1.0}, 1.0, (value, value))
 
@@ -51,14 +53,14 @@ def read_verdict_logprobs(content: Sequence[Mapping[str, Any]], *, shown: Iterab
     tokens = [_Token.of(entry) for entry in content]
     found = _find_verdict("".join(token.text for token in tokens), shown)
     if isinstance(found, str):
-        return _unread(VERDICTS, found)
+        return unread(VERDICTS, found)
     masses: dict[float, float] = {}
     least = unlisted = 1.0
     for spelling, mass in _branches(tokens, found.start, VERDICTS):
         least, unlisted = min(least, mass), unlisted - mass
         if spelling.value is not None:
             masses[spelling.value] = masses.get(spelling.value, 0.0) + mass
-    reading = _distribution(masses, [], VERDICTS, False)
+    reading = distribution_of(masses, [], VERDICTS, False)
     absent = {1.0, 0.0} - set(masses)
     if reading.score is None or len(absent) != 1:
         return reading
@@ -87,12 +89,12 @@ _VERDICT_RULES = tuple(
 )
 
 
-def _find_verdict(reply: str, shown: Iterable[str]) -> _Found | str:
+def _find_verdict(reply: str, shown: Iterable[str]) -> Found | str:
     """The place of the letter (or word) that gives a verdict, and what it is worth; or why there is none."""
-    text = _visible(reply, shown).translate({ord("*"): " ", ord("`"): " ", ord("#"): " "})
-    if not text.strip():
-        return _nothing(reply)
-    text = _blank(text, (match.span() for match in _NOT_CHOSEN.finditer(text)), "~")
+    text = visible(reply, shown).translate({ord("*"): " ", ord("`"): " ", ord("#"): " "})
+    if reason := nothing_in(text, reply):
+        return reason
+    text = _NOT_CHOSEN.sub(lambda match: "~" * len(match[0]), text)
     for rule in _VERDICT_RULES:
         hits = [_worth(match) for match in rule.finditer(text)]
         if len({hit.value for hit in hits}) > 1:
@@ -102,8 +104,8 @@ def _find_verdict(reply: str, shown: Iterable[str]) -> _Found | str:
     return f"no verdict in the reply: {' '.join(reply.split())[:80]}"
 
 
-def _worth(match: re.Match[str]) -> _Found:
+def _worth(match: re.Match[str]) -> Found:
     group = next(name for name, text in match.groupdict().items() if text is not None)
     text = match[group]
     value = {"A": 1.0, "1": 1.0, "B": 0.0, "2": 0.0}.get(text, 0.5)
-    return _Found(match.start(group), text, value)
+    return Found(match.start(group), text, value)
