@@ -87,7 +87,7 @@ def _needed(
     shown = len(given)
     so_far = f"{criterion.label}: {shown} items shown, {len(means)} of them labelled"
     if figure.low is None or figure.high is None:
-        return Enough(max(PILOT, 2 * shown), f"{so_far}: no interval yet ({figure.why_not})")
+        return Enough(max(PILOT, 2 * shown), f"{so_far}: {figure.why_not}")
     now = figure.high - figure.low
     wanted = f"the 95 % interval is {now:.2g} wide, {wished:.2g} is wished for"
     if now <= wished:
