@@ -48,7 +48,8 @@ def label(
     """
     from ..labels.enough import PILOT, enough
     from ..labels.file import LabelFile
-    from ..labels.queue import Item, Pool, read_ratings, scores, weights
+    from ..labels.joined import read_ratings
+    from ..labels.queue import Item, Pool, scores, weights
     from ..labels.queue import pairs as pairs_of
     from ..labels.session import Plan, Session
 
@@ -59,7 +60,8 @@ def label(
         raise InputError(f"--design {design} chooses by a judge's ratings: name them with --ratings FILE")
     samples = list(options.read(input, wanted))
     items = pairs_of(samples) if pairs else [Item(sample) for sample in samples]
-    judged = [read_ratings(ratings, each.name) for each in wanted] if ratings else []
+    rated = [read_ratings(ratings, each.name)[0] for each in wanted] if ratings else []
+    judged = [{item.id: item.distribution for item in each.items if item.score is not None} for each in rated]
     for each, found in zip(wanted, judged, strict=False):
         if not any(sample.id in found for sample in samples):
             raise InputError(f"{ratings}: rates none of the items in {input} by {each.name}; ids must be the same")

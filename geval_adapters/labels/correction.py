@@ -79,6 +79,15 @@ class Estimate:
         half = -float(stdtrit(self.df, (1 - confidence) / 2)) * error
         return Figure(self.value, self.value - half, self.value + half, self.n, self.method)
 
+    def labels_for(self, std_error: float) -> int | None:
+        """Labels in all at which the standard error falls to this; None where no number of labels would do.
+
+        What labels add to its square falls with them; the rest, which is that of the items themselves, does not.
+        """
+        now = self.std_error
+        rest = math.inf if now is None else max(now**2 - self.labelling, 0.0)
+        return math.ceil(self.n * self.labelling / (std_error**2 - rest)) if std_error**2 > rest else None
+
     def p(self, null: float = 0.0) -> float | None:
         """Two-sided p of the mean being `null`."""
         error = self.std_error
@@ -220,15 +229,16 @@ def rectified(items: Drawn, predictions: Floats, method: str) -> Estimate:
     weights, residuals = items.weights, items.labels[items.labelled] - predictions[items.labelled]
     total = float(weights.sum())
     gap, mean = float(weights @ residuals) / total, float(predictions.mean())
-    errors = (predictions - mean) / size
-    errors[items.labelled] += weights * (residuals - gap) / total
+    predicted = _summed(items.document, (predictions - mean) / size, groups)
+    corrected = _summed(items.document[items.labelled], weights * (residuals - gap) / total, groups)
     return Estimate(
         mean + gap,
-        _summed(items.document, errors, groups),
+        predicted + corrected,
         labelled,
         items.n,
         method,
         _why_no_interval(items, labelled),
+        float(corrected @ corrected) * items.n / max(items.n - 1, 1),
     )
 
 

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ..criteria import Criterion
-from .correction import corrected_mean
-from .queue import Item, Judged
+from .correction import estimated
+from .prediction import drawn
+from .queue import Distribution, Item, mean
 from .rows import Label, as_drawn
 
 PILOT = 30
@@ -34,19 +35,19 @@ def enough(
     items: Sequence[Item],
     labels: Sequence[Label],
     criteria: Sequence[Criterion],
-    judged: Sequence[Mapping[str, Judged]],
+    judged: Sequence[Mapping[str, Distribution]],
     width: float | None = None,
 ) -> Enough:
     """How many items the wished width of the corrected mean's 95 % interval needs, by the widest criterion.
 
-    The width falls with the square root of the number of labels: `n · (width now / wished width)²`; items that were
+    What labels add to the squared standard error falls with their number (`Estimate.labels_for`); items that were
     skipped are needed on top. As this is a guess while labels are few, no more than twice those that there are.
 
     Args:
         items: all that can be labelled.
         labels: those that there are.
         criteria: what they are about.
-        judged: for each criterion the judge's ratings by sample id; empty where there are none.
+        judged: for each criterion the judge's distributions by sample id; empty where there are none.
         width: from end to end, in units of the score; by default a tenth of the scale's range.
     """
     found = [
@@ -60,7 +61,7 @@ def _needed(
     items: Sequence[Item],
     labels: Sequence[Label],
     criterion: Criterion,
-    ratings: Mapping[str, Judged],
+    ratings: Mapping[str, Distribution],
     width: float | None,
 ) -> Enough:
     pairs = any(item.other for item in items)
@@ -75,24 +76,25 @@ def _needed(
         if (scores := [each.score for each in group if each.score is not None])
     }
     rated = {} if pairs else ratings
-    figure = corrected_mean(
-        [rated[item.sample.id].score if item.sample.id in rated else None for item in items]
-        if rated
-        else [0.0] * len(items),
-        [means.get(item.key) for item in items],
-        [item.document for item in items],
-        probabilities=[given[item.key][0].probability if item.key in means else None for item in items],
-        method="auto" if rated else "labels",
+    found = estimated(
+        drawn(
+            [mean(rated[item.sample.id]) if item.sample.id in rated else None for item in items],
+            [means.get(item.key) for item in items],
+            [item.document for item in items],
+            [given[item.key][0].probability if item.key in means else None for item in items],
+        ),
+        "auto" if rated else "labels",
     )
-    shown = len(given)
+    figure, shown = found.figure(), len(given)
     so_far = f"{criterion.label}: {shown} items shown, {len(means)} of them labelled"
-    if figure.low is None or figure.high is None:
+    if figure.low is None or figure.high is None or found.std_error is None:
         return Enough(max(PILOT, 2 * shown), f"{so_far}: {figure.why_not}")
     now = figure.high - figure.low
-    wanted = f"the 95 % interval is {now:.2g} wide, {wished:.2g} is wished for"
+    wanted = f"{so_far}: the 95 % interval is {now:.2g} wide, {wished:.2g} is wished for"
     if now <= wished:
-        return Enough(shown, f"{so_far}: {wanted}: that is enough")
-    need = math.ceil(shown * (now / wished) ** 2)
-    if need >= len(items):
-        return Enough(min(len(items), 2 * shown), f"{so_far}: {wanted}: all {len(items)} items are needed")
-    return Enough(min(need, 2 * shown), f"{so_far}: {wanted}, which needs about {need}")
+        return Enough(shown, f"{wanted}: that is enough")
+    labels_needed = found.labels_for(found.std_error * wished / now)
+    need = math.inf if labels_needed is None else math.ceil(labels_needed * shown / len(means))
+    if need > len(items):
+        return Enough(2 * shown, f"{wanted}: labels of all {len(items)} items are too few for that")
+    return Enough(min(int(need), 2 * shown), f"{wanted}, which needs about {need}")

@@ -137,17 +137,9 @@ def _mean(system: str | None, items: Drawn, found: Estimate, share: Estimate | N
 
 
 def _labels_for_half(items: Drawn, found: Estimate) -> int | None:
-    """Labels in all at which the standard error is half of what it is: what labels add to its square falls with them,
-    the rest, which is that of the items themselves, does not.
-    """
-    error = found.std_error
-    if not error:
-        return None
-    rest = max(error**2 - found.labelling, 0.0)
-    if error**2 / 4 <= rest:
-        return None
-    needed = math.ceil(items.n * found.labelling / (error**2 / 4 - rest))
-    return needed if needed <= len(items.scores) else None
+    """Labels in all at which the standard error is half of what it is."""
+    needed = found.labels_for(found.std_error / 2) if found.std_error else None
+    return needed if needed and needed <= len(items.scores) else None
 
 
 def _differences(pairs: Sequence[tuple[str, str, Estimate]]) -> list[Difference]:

@@ -7,12 +7,10 @@ import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any, NamedTuple
 
 from ..errors import InputError
-from ..samples import Sample, by_document, read_rows
+from ..samples import Sample, by_document
 
 DESIGNS = ("random", "stratified", "active")
 FLOOR = 0.3
@@ -52,47 +50,25 @@ def pairs(samples: Iterable[Sample]) -> list[Item]:
     return made
 
 
-class Judged(NamedTuple):
-    """What the judge said of a sample: its score, and score to probability."""
-
-    score: float
-    distribution: Mapping[float, float]
-
-    @property
-    def spread(self) -> float:
-        """The standard deviation of its distribution."""
-        mean = sum(score * p for score, p in self.distribution.items())
-        return math.sqrt(sum(p * (score - mean) ** 2 for score, p in self.distribution.items()))
+Distribution = Mapping[float, float]
+"""What a judge said of a sample: score to probability."""
 
 
-def read_ratings(path: str | Path, criterion: str) -> dict[str, Judged]:
-    """The ratings of one criterion in a file of `geval score`, by the samples' ids.
+def mean(distribution: Distribution) -> float:
+    """`Σ s · p(s)`: the judge's score."""
+    return sum(score * p for score, p in distribution.items())
 
-    Raises:
-        InputError: the file cannot be read, or holds no rating by this criterion, or two of one sample.
-    """
-    found: dict[str, Judged] = {}
 
-    def keep(row: Mapping[str, Any], _: int) -> None:
-        if not {"id", "criterion", "score", "distribution"} <= row.keys():
-            raise InputError("is no rating of `geval score`: it has no id, criterion, score or distribution")
-        if row["criterion"] != criterion or row["score"] is None:
-            return
-        if row["id"] in found:
-            raise InputError(f"rates {row['id']!r} by {criterion} a second time; draw by one judge's ratings")
-        found[row["id"]] = Judged(row["score"], {float(score): p for score, p in row["distribution"].items()})
-
-    for _ in read_rows(path, keep):
-        pass
-    if not found:
-        raise InputError(f"{path}: holds no ratings by {criterion}")
-    return found
+def spread(distribution: Distribution) -> float:
+    """Its standard deviation."""
+    middle = mean(distribution)
+    return math.sqrt(sum(p * (score - middle) ** 2 for score, p in distribution.items()))
 
 
 # --- weights and probabilities ---------------------------------------------------------------------------------------
 
 
-def weights(design: str, items: Sequence[Item], judged: Sequence[Mapping[str, Judged]] = ()) -> list[float]:
+def weights(design: str, items: Sequence[Item], judged: Sequence[Mapping[str, Distribution]] = ()) -> list[float]:
     """How much more often than others each item is to be drawn; their mean is 1.
 
     `active` draws in proportion to the spread of the judge's distribution, in which a share `FLOOR` of the draw falls
@@ -103,7 +79,7 @@ def weights(design: str, items: Sequence[Item], judged: Sequence[Mapping[str, Ju
     Args:
         design: one of `DESIGNS`.
         items: what can be drawn.
-        judged: for each criterion, the judge's ratings by sample id.
+        judged: for each criterion, the judge's distributions by sample id.
 
     Raises:
         InputError: the judge's ratings have no spread.
@@ -113,51 +89,49 @@ def weights(design: str, items: Sequence[Item], judged: Sequence[Mapping[str, Ju
     relative = []
     for ratings in judged:
         spreads = [_spread(item, ratings) for item in items]
-        known = [spread for spread in spreads if spread is not None]
-        mean = fmean(known) if known else 0.0
-        if not mean:
+        known = [each for each in spreads if each is not None]
+        middle = fmean(known) if known else 0.0
+        if not middle:
             raise InputError(
                 "the ratings of these items have no spread, so that nothing says where the judge is unsure: rate with"
                 " log-probabilities or several samples (--n 20), or label with --design stratified"
             )
-        relative.append([mean if spread is None else spread for spread in spreads])
-        relative[-1] = [spread / fmean(relative[-1]) for spread in relative[-1]]
+        relative.append([1.0 if each is None else each / middle for each in spreads])
     return [FLOOR + (1 - FLOOR) * fmean(each) for each in zip(*relative, strict=True)]
 
 
-def _spread(item: Item, ratings: Mapping[str, Judged]) -> float | None:
-    first = ratings.get(item.sample.id)
-    if item.other is None or first is None:
-        return first.spread if first else None
-    second = ratings.get(item.other.id)
-    if second is None:
-        return None
-    above = sum(p * q for s, p in first.distribution.items() for t, q in second.distribution.items() if s > t)
-    below = sum(p * q for s, p in first.distribution.items() for t, q in second.distribution.items() if s < t)
-    better = (1 + above - below) / 2
-    return math.sqrt(max(0.0, better * (1 - better)))
+def _rated(item: Item, ratings: Mapping[str, Distribution]) -> list[Distribution] | None:
+    """What the judge said of the sample, or of both; None where it did not."""
+    found = [ratings.get(each.id) for each in (item.sample, item.other) if each]
+    known = [each for each in found if each]
+    return known if len(known) == len(found) else None
 
 
-def scores(items: Sequence[Item], judged: Sequence[Mapping[str, Judged]]) -> list[float]:
+def _spread(item: Item, ratings: Mapping[str, Distribution]) -> float | None:
+    match _rated(item, ratings):
+        case [one]:
+            return spread(one)
+        case [first, second]:
+            above = sum(p * q for s, p in first.items() for t, q in second.items() if s > t)
+            below = sum(p * q for s, p in first.items() for t, q in second.items() if s < t)
+            better = (1 + above - below) / 2
+            return math.sqrt(max(0.0, better * (1 - better)))
+    return None
+
+
+def scores(items: Sequence[Item], judged: Sequence[Mapping[str, Distribution]]) -> list[float]:
     """The judge's score of each item, to stratify by; of a pair, by how much the first is ahead.
 
     Over several criteria the mean of the standardised scores; an item without a rating stands in the middle.
     """
     columns = []
     for ratings in judged:
-        column = [_score(item, ratings) for item in items]
+        rated = [_rated(item, ratings) for item in items]
+        column = [None if each is None else mean(each[0]) - sum(map(mean, each[1:])) for each in rated]
         known = [score for score in column if score is not None]
-        middle, spread = (fmean(known), pstdev(known) or 1.0) if known else (0.0, 1.0)
-        columns.append([0.0 if score is None else (score - middle) / spread for score in column])
+        middle, unit = (fmean(known), pstdev(known) or 1.0) if known else (0.0, 1.0)
+        columns.append([0.0 if score is None else (score - middle) / unit for score in column])
     return [fmean(each) for each in zip(*columns, strict=True)]
-
-
-def _score(item: Item, ratings: Mapping[str, Judged]) -> float | None:
-    found = [ratings.get(each.id) for each in (item.sample, item.other) if each]
-    known = [each.score for each in found if each]
-    if len(known) < len(found):
-        return None
-    return known[0] - known[1] if item.other else known[0]
 
 
 def rate_of(weights: Sequence[float], n: float) -> float:

@@ -12,7 +12,7 @@ import pytest
 
 from geval_adapters import InputError, Sample
 from geval_adapters.labels import Draw, Label
-from geval_adapters.labels.queue import GAP, Item, Judged, Pool, Wave, pairs, rate_of, scores, weights
+from geval_adapters.labels.queue import GAP, Distribution, Item, Pool, Wave, pairs, rate_of, scores, weights
 from geval_adapters.labels.rows import as_drawn
 
 
@@ -25,12 +25,12 @@ def items(*candidates: int) -> list[Item]:
     ]
 
 
-def ratings(pool: list[Item], seed: int = 0) -> dict[str, Judged]:
+def ratings(pool: list[Item], seed: int = 0) -> dict[str, Distribution]:
     rng = random.Random(seed)
     found = {}
     for item in pool:
         sure, best = rng.choice([0.5, 0.6, 0.95, 1.0]), rng.randint(1, 5)
-        found[item.sample.id] = Judged(best, {float(best): sure, float(best % 5 + 1): 1 - sure})
+        found[item.sample.id] = {float(best): sure, float(best % 5 + 1): 1 - sure}
     return found
 
 
@@ -124,7 +124,7 @@ def test_the_seed_decides() -> None:
 
 def test_active_draws_where_the_judge_is_unsure() -> None:
     pool = items(*[1] * 200)
-    judged = {item.sample.id: Judged(3, {3.0: 1.0} if at % 2 else {1.0: 0.5, 5.0: 0.5}) for at, item in enumerate(pool)}
+    judged = {item.sample.id: {3.0: 1.0} if at % 2 else {1.0: 0.5, 5.0: 0.5} for at, item in enumerate(pool)}
     found = weights("active", pool, [judged])
     assert found[:2] == pytest.approx([0.3 + 0.7 * 2, 0.3])
     assert np.mean(found) == pytest.approx(1)
@@ -134,20 +134,20 @@ def test_active_draws_where_the_judge_is_unsure() -> None:
 
 def test_an_item_without_a_rating_counts_as_the_mean() -> None:
     pool = items(1, 1, 1)
-    judged = {"0/0": Judged(3, {1.0: 0.5, 5.0: 0.5}), "1/0": Judged(3, {3.0: 1.0})}
+    judged = {"0/0": {1.0: 0.5, 5.0: 0.5}, "1/0": {3.0: 1.0}}
     assert weights("active", pool, [judged])[2] == pytest.approx(1)
 
 
 def test_a_judge_without_spread_says_nothing_about_where_it_is_unsure() -> None:
     pool = items(1, 1)
-    sure = {item.sample.id: Judged(3, {3.0: 1.0}) for item in pool}
+    sure = {item.sample.id: {3.0: 1.0} for item in pool}
     with pytest.raises(InputError, match=r"no spread.*--design stratified"):
         weights("active", pool, [sure])
 
 
 def test_stratified_gives_every_score_its_share() -> None:
     pool = items(*[1] * 200)
-    judged = {item.sample.id: Judged(1 + at % 5, {}) for at, item in enumerate(pool)}
+    judged = {item.sample.id: {1.0 + at % 5: 1.0} for at, item in enumerate(pool)}
     for seed in range(20):
         wave = queue(Pool(pool, weights("stratified", pool), seed, scores(pool, [judged])), 40)[0]
         assert Counter(place % 5 for place in wave.items) == dict.fromkeys(range(5), 8)
@@ -163,9 +163,9 @@ def test_pairs_are_of_one_document() -> None:
 def test_pairs_that_the_judge_cannot_tell_apart_are_drawn_more_often() -> None:
     made = pairs(item.sample for item in items(3))
     judged = {
-        "0/0": Judged(5, {5.0: 1.0}),
-        "0/1": Judged(2, {1.0: 0.5, 3.0: 0.5}),
-        "0/2": Judged(2, {1.0: 0.5, 3.0: 0.5}),
+        "0/0": {5.0: 1.0},
+        "0/1": {1.0: 0.5, 3.0: 0.5},
+        "0/2": {1.0: 0.5, 3.0: 0.5},
     }
     sure, also_sure, unsure = weights("active", made, [judged])
     assert sure == also_sure < unsure

@@ -15,7 +15,7 @@ from geval_adapters.criteria import find_criterion
 from geval_adapters.labels import Label, read_labels
 from geval_adapters.labels.enough import PILOT, enough
 from geval_adapters.labels.file import LabelFile
-from geval_adapters.labels.queue import Item, Judged, Pool, weights
+from geval_adapters.labels.queue import Distribution, Item, Pool, weights
 from geval_adapters.labels.session import Answer, ConflictError, Plan, Session
 
 COHERENCE = find_criterion("summeval/coherence")
@@ -23,16 +23,16 @@ ITEMS = [Item(Sample("One. Two.", id=f"{d}/{s}", doc_id=str(d), system_id=str(s)
 TRUTH = {item.sample.id: random.Random(item.sample.id).choice([2.0, 3.0, 4.0, 5.0]) for item in ITEMS}
 
 
-def judge(noise: float) -> dict[str, Judged]:
+def judge(noise: float) -> dict[str, Distribution]:
     rng = random.Random(1)
     scores = {key: score + rng.gauss(0, noise) for key, score in TRUTH.items()}
-    return {key: Judged(score, {score - 0.5: 0.5, score + 0.5 + rng.random(): 0.5}) for key, score in scores.items()}
+    return {key: {score - 0.5: 0.5, score + 0.5 + rng.random(): 0.5} for key, score in scores.items()}
 
 
 def session(
-    path: Path, n: int, *, annotator: str = "ann", design: str = "random", auto: float | None = None
+    path: Path, n: int, *, annotator: str = "ann", design: str = "random", auto: float | None = None, noise: float = 0.3
 ) -> Session:
-    judged = [judge(0.3)]
+    judged = [judge(noise)]
     pool = Pool(ITEMS, weights(design, ITEMS, judged), 4)
     needed = None if auto is None else lambda labels: enough(ITEMS, labels, [COHERENCE], judged, auto)
     return Session(LabelFile(path), Plan([COHERENCE], pool, design, n, 0.0, needed), annotator)
@@ -110,16 +110,16 @@ def test_several_at_once_lose_and_double_nothing(tmp_path: Path) -> None:
 
 
 def test_enough_says_how_many_the_wished_width_needs(tmp_path: Path) -> None:
-    running = session(tmp_path / "l.jsonl", PILOT, auto=0.17)
+    running = session(tmp_path / "l.jsonl", PILOT, auto=0.4, noise=0.8)
     assert len(work(running, PILOT)) == PILOT
     assert running.words.startswith(
         f"Coherence: {PILOT} items shown, {PILOT} of them labelled: the 95 % interval is 0."
     )
-    assert "wide, 0.17 is wished for, which needs about" in running.words
+    assert "wide, 0.4 is wished for, which needs about" in running.words
     more = work(running)
     assert PILOT < len(more) + PILOT < len(ITEMS)
     assert running.words.endswith("is wished for: that is enough")
-    again = session(tmp_path / "l.jsonl", PILOT, auto=0.17)
+    again = session(tmp_path / "l.jsonl", PILOT, auto=0.4, noise=0.8)
     assert again.next is None
     assert again.words == running.words
 
@@ -133,7 +133,7 @@ def test_enough_without_a_judge_and_with_too_narrow_a_wish() -> None:
     ]
     found = enough(ITEMS, labels, [COHERENCE], [], 0.01)
     assert found.n == 80
-    assert found.words.endswith("all 240 items are needed")
+    assert found.words.endswith("labels of all 240 items are too few for that")
     same = [each.model_copy(update={"score": 5.0}) for each in labels]
     assert "40 of 40 labels are 5" in enough(ITEMS, same, [COHERENCE], []).words
 
