@@ -23,7 +23,7 @@ import random
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from statistics import median
@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 
 from throughput import table
 
-from geval_adapters import GEval, Sample, read_samples
-from geval_adapters.judge.base import Answer, Judge, Reply, Usage
+from geval_adapters import Answer, GEval, Judge, Rating, Reply, Sample, Usage, read_samples
+from geval_adapters.judge import concurrently, stream
 
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
 
@@ -97,14 +97,19 @@ def allowed(samples: Sequence[Sample]) -> float:
     return sum(served(text, [before]) for before, text in pairwise(texts)) / total
 
 
+def in_arrival_order(geval: GEval, samples: Sequence[Sample]) -> Iterator[Rating]:
+    """What `rate_many` gives, asked about in the samples' own order."""
+    return stream(concurrently(map(geval.arate, samples), geval.sampling.width, ordered=True))
+
+
 def reached(samples: Sequence[Sample], most: float) -> None:
     shuffled = random.Random(0).sample(samples, len(samples))
     rows = []
     for name, given in (("file", samples), ("shuffled", shuffled)):
-        for order, ordered in (("prefix", False), ("arrival", True)):
+        for order, rate in (("prefix", GEval.rate_many), ("arrival", in_arrival_order)):
             for concurrency in (1, 16):
                 judge = Caching(concurrency)
-                for _ in GEval(CRITERION, judge, readout="samples", n=1).rate_many(given, ordered=ordered):
+                for _ in rate(GEval(CRITERION, judge, readout="samples", n=1), given):
                     pass
                 shares = [judge.served[kept] / judge.total for kept in KEPT]
                 cells = [f"{share:.1%} ({share / most:.0%})" for share in shares]
@@ -123,11 +128,11 @@ class Run(NamedTuple):
     cached: float
 
 
-def embedded(samples: Sequence[Sample], ordered: bool, count: int) -> Run:
+def embedded(samples: Sequence[Sample], arrival: bool, count: int) -> Run:
     geval = GEval(CRITERION, "local/smollm2")
     geval.rate("Warm.", source="Up.")
     start, cpu = time.perf_counter(), time.process_time()
-    ratings = list(islice(geval.rate_many(samples, ordered=ordered), count))
+    ratings = list(islice((in_arrival_order if arrival else GEval.rate_many)(geval, samples), count))
     seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     if lost := [rating.error for rating in ratings if not rating.usage.prompt_tokens]:
         raise RuntimeError(f"{len(lost)} of {len(ratings)} not answered: {lost[0]}")
@@ -141,14 +146,14 @@ def race(samples: Sequence[Sample], count: int, rounds: int) -> None:
     runs: dict[bool, list[Run]] = {True: [], False: []}
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         for number in range(rounds):
-            for ordered, done in runs.items():
-                done.append(pool.apply(embedded, (shuffled, ordered, count)))
+            for arrival, done in runs.items():
+                done.append(pool.apply(embedded, (shuffled, arrival, count)))
             print(f"round {number + 1} of {rounds}, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
     rows = []
-    for name, ordered in (("arrival", True), ("prefix", False)):
-        cells = [f"{median(run.cached for run in runs[ordered]):.1%}"]
+    for name, arrival in (("arrival", True), ("prefix", False)):
+        cells = [f"{median(run.cached for run in runs[arrival]):.1%}"]
         for field in ("seconds", "cpu"):
-            spent = [getattr(run, field) for run in runs[ordered]]
+            spent = [getattr(run, field) for run in runs[arrival]]
             ratio = median(getattr(run, field) / own for run, own in zip(runs[True], spent, strict=True))
             cells += [f"{median(spent):.0f} ({min(spent):.0f}–{max(spent):.0f})", f"{ratio:.1f}"]
         rows.append([f"{name} order", *cells])

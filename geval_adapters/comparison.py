@@ -14,8 +14,8 @@ from .errors import InputError
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import concurrently, run
-from .judge.sampling import Question, Sampling
-from .prompts import ComparisonPrompt, surroundings
+from .judge.sampling import Method, Question, Readout, Sampling
+from .prompts import ComparisonPrompt, Kind, surroundings
 from .reading.distribution import Reading
 from .reading.verdict import read_verdict, read_verdict_logprobs
 from .samples import Sample
@@ -45,7 +45,7 @@ class Verdict:
     p_first: float | None
     coverage: float
     bounds: tuple[float, float]
-    method: str
+    method: Method
     n_valid: int
     n_failed: int
     text: str
@@ -194,11 +194,11 @@ class Comparer:
         criterion: str | Criterion,
         model: str | Judge | None = None,
         *,
-        kind: str = "instructed",
+        kind: Kind = "instructed",
         ties: bool = False,
         n: int | None = None,
         temperature: float | None = None,
-        readout: str = "auto",
+        readout: Readout = "auto",
         **options: Any,
     ) -> None:
         self.criterion = find_criterion(criterion)

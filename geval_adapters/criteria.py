@@ -10,15 +10,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
-from .errors import InputError
+from .errors import InputError, brief, checked, one_of
 
-FIELDS = ("source", "context", "reference")
+Field = Literal["source", "context", "reference"]
+FIELDS: tuple[Field, ...] = get_args(Field)
 """What a criterion can ask of a sample besides its output, in the order in which a judge sees it."""
 
-OFF_GRID = ("keep", "floor", "reject")
+Form = Literal["score_only", "free_text", "rate_explain", "analyze_rate"]
+FORMS: tuple[Form, ...] = get_args(Form)
+"""How a judge answers: the output forms of Chiang & Lee (2023), §3.2."""
+
+OffGrid = Literal["keep", "floor", "reject"]
+OFF_GRID: tuple[OffGrid, ...] = get_args(OffGrid)
 """What becomes of a rating between two steps of its scale (`2.5` on 1-3)."""
+
+MOST_STEPS = 1001
+"""Steps that a scale may have: 0-1000 is finer than any judge or person rates."""
+
+
+def digest(text: str, length: int = 8) -> str:
+    """Hex digits that change with any character of the text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:length]
 
 
 @dataclass(frozen=True)
@@ -44,9 +58,11 @@ class Scale:
 
     def __post_init__(self) -> None:
         if len(set(self.values)) < 2:
-            raise InputError(f"a scale needs at least two different values, got {list(self.values)}")
+            raise InputError(f"a scale needs at least two different values, got {brief(list(self.values))}")
+        if len(self.values) > MOST_STEPS:
+            raise InputError(f"a scale has at most {MOST_STEPS} steps, got {len(self.values)}")
         if any(not -1e9 < value < 1e9 for value in self.values):
-            raise InputError(f"a scale's values must be finite numbers, got {list(self.values)}")
+            raise InputError(f"a scale's values must be finite numbers, got {brief(list(self.values))}")
         object.__setattr__(self, "values", tuple(sorted({float(value) for value in self.values})))
         words = self.words or ({"no": 0.0, "yes": 1.0} if self.values == (0.0, 1.0) else {})
         object.__setattr__(self, "words", {word.lower(): float(value) for word, value in words.items()})
@@ -66,6 +82,8 @@ class Scale:
                 if not match:
                     raise ValueError
                 low, high = int(match[1]), int(match[2])
+                if high - low >= MOST_STEPS:
+                    raise InputError(f"a scale has at most {MOST_STEPS} steps, {spec.strip()} has {high - low + 1}")
                 return cls(tuple(range(low, high + 1)))
             if isinstance(spec, Mapping):
                 if all(isinstance(key, str) for key in spec):
@@ -73,12 +91,19 @@ class Scale:
                     return cls(tuple(words.values()), words, worded=True)
                 return cls(tuple(float(v) for v in spec), {str(word): float(v) for v, word in spec.items()})
             return cls(tuple(float(value) for value in spec))
-        except (TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
+        except InputError:
+            raise
+        except (TypeError, ValueError, OverflowError):
             raise InputError(
-                f'not a scale: {spec!r}; write a range such as "1-5", a list of scores, or a mapping of words'
+                f'not a scale: {brief(spec)}; write a range such as "1-5", a list of scores, or a mapping of words'
             ) from None
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: Any) -> Any:
+        """How a file's scale is read: whatever `of` takes."""
+        from pydantic import PlainValidator
+
+        return handler.generate_schema(Annotated[Any, PlainValidator(cls.of)])
 
     @property
     def low(self) -> float:
@@ -94,7 +119,7 @@ class Scale:
         """`(score − low) / (high − low)`: 0 at the bottom of the scale, 1 at its top."""
         return round((score - self.low) / (self.high - self.low), 12)
 
-    def place(self, value: float, off_grid: str = "keep") -> float | None:
+    def place(self, value: float, off_grid: OffGrid = "keep") -> float | None:
         """The score that `value` stands for, or None where the scale has no place for it.
 
         A value within .005 of a step is that step (a judge writes 2.67 for 2⅔). What lies between two
@@ -102,6 +127,7 @@ class Scale:
         """
         if value in self.values:
             return value
+        one_of("off_grid policy", off_grid, OFF_GRID)
         near = min(self.values, key=lambda step: abs(step - value))
         if abs(near - value) < 0.005:
             return near
@@ -146,21 +172,22 @@ class Criterion:
     task: str = "general"
     question: str = ""
     steps: tuple[str, ...] = ()
-    needs: tuple[str, ...] = ()
-    optional: tuple[str, ...] = ()
+    needs: tuple[Field, ...] = ()
+    optional: tuple[Field, ...] = ()
     origin: str = ""
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "str_strip_whitespace": True}
 
     def __post_init__(self) -> None:
         if not self.name or not self.definition.strip():
             raise InputError(f"criterion {self.name!r} needs a name and a definition")
-        unknown = [name for name in (*self.needs, *self.optional) if name not in FIELDS]
-        if unknown:
-            raise InputError(f"criterion {self.name!r} asks for {unknown}; a sample has {', '.join(FIELDS)}")
+        for name in (*self.needs, *self.optional):
+            one_of("field of a sample", name, FIELDS)
 
     @property
     def short_name(self) -> str:
-        """The name without its family: `coherence` for `summeval/coherence`."""
-        return self.name.rpartition("/")[2]
+        """The name without its family and without the mark of a long free text: `fluency` for `summeval/fluency`."""
+        return self.name.rpartition("/")[2].partition("#")[0]
 
     @property
     def label(self) -> str:
@@ -170,8 +197,13 @@ class Criterion:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change whenever anything that the judge reads of it changes."""
-        told = {key: value for key, value in asdict(self).items() if key != "origin"}
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
+        parts = {key: value for key, value in asdict(self).items() if key != "origin"}
+        return digest(json.dumps(parts, sort_keys=True))
+
+    @property
+    def key(self) -> str:
+        """The name and the hash: two criteria of one name are still two."""
+        return f"{self.name}@{self.hash}"
 
     def on(self, scale: ScaleLike) -> Criterion:
         """The same criterion on another scale."""
@@ -191,10 +223,8 @@ def load_criteria() -> dict[str, Criterion]:
     >>> load_criteria()["qags/consistency"].scale.values
     (0.0, 1.0)
     """
-    found: dict[str, Criterion] = {}
-    for file in sorted((prompts_folder() / "criteria").glob("*.yaml")):
-        found |= read_criteria(file)
-    return found
+    files = sorted((prompts_folder() / "criteria").glob("*.yaml"))
+    return {name: criterion for file in files for name, criterion in read_criteria(file).items()}
 
 
 def read_criteria(file: Path) -> dict[str, Criterion]:
@@ -203,75 +233,94 @@ def read_criteria(file: Path) -> dict[str, Criterion]:
     Raises:
         InputError: the file cannot be read, is no YAML mapping, or a criterion in it is not valid.
     """
+    data = read_yaml(file)
+    family = checked(_Family, data, str(file))
+    shared = {key: value for key, value in data.items() if key not in ("family", "criteria", "name")}
+    criteria = {}
+    for short, own in (family.criteria or {family.name or file.stem: {}}).items():
+        name = f"{family.family}/{short}" if family.family else short
+        criteria[name] = checked(Criterion, {"name": name, **shared, **own}, f"{file}: criterion {name!r}")
+    return criteria
+
+
+@dataclass(frozen=True)
+class _Family:
+    """What a file of criteria says besides what its criteria share."""
+
+    family: str = ""
+    name: str = ""
+    criteria: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"coerce_numbers_to_str": True}
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """A YAML file that holds a mapping.
+
+    Raises:
+        InputError: it cannot be read, or holds something else.
+    """
     import yaml
 
     try:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror or error}") from None
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise InputError(f"{file}: cannot be read as YAML: {error}") from None
     if not isinstance(data, dict):
-        raise InputError(f"{file}: a criterion file is a mapping with name, definition and scale")
-    family, entries = data.pop("family", ""), data.pop("criteria", None)
-    if entries is None:
-        entries = {data.pop("name", file.stem): {}}
-    built = {}
-    for short, own in entries.items():
-        name = f"{family}/{short}" if family else str(short)
-        built[name] = _build(file, name, data | own)
-    return built
+        raise InputError(f"{file}: must be a mapping of names to values, found {brief(data)}")
+    return data
 
 
-def _build(file: Path, name: str, entry: dict[str, Any]) -> Criterion:
-    known = {"definition", "scale", "task", "question", "steps", "needs", "optional", "origin"}
-    if unknown := set(entry) - known:
-        raise InputError(f"{file}: criterion {name!r} has unknown keys {sorted(unknown)}; known: {sorted(known)}")
-    for key in ("definition", "scale"):
-        if key not in entry:
-            raise InputError(f"{file}: criterion {name!r} has no {key}")
-    try:
-        return Criterion(
-            name,
-            definition=str(entry["definition"]).strip(),
-            scale=Scale.of(entry["scale"]),
-            task=str(entry.get("task", "general")),
-            question=str(entry.get("question", "")).strip(),
-            steps=tuple(entry.get("steps", ())),
-            needs=tuple(entry.get("needs", ())),
-            optional=tuple(entry.get("optional", ())),
-            origin=str(entry.get("origin", "")).strip(),
-        )
-    except InputError as error:
-        raise InputError(f"{file}: criterion {name!r}: {error}") from None
+def find_criterion(spec: str | Criterion | Mapping[str, Any], scale: ScaleLike | None = None) -> Criterion:
+    """A criterion by its registered name, from a YAML file, from free text, from its fields, or as it is.
 
-
-def find_criterion(spec: str | Criterion, scale: ScaleLike | None = None) -> Criterion:
-    """A criterion by its registered name, from a YAML file, from free text, or as it is.
-
-    Free text is anything with a space in it; it is rated on `scale` (1-5 unless told), and the sample's source is
+    Free text is anything with a space in it; it is rated on `scale` (1-5 by default), and the sample's source is
     shown where there is one.
 
     Raises:
-        InputError: no such name (the nearest ones are listed) or a bad file.
+        InputError: no such name (the nearest ones are listed), a bad file, or something else than one criterion.
 
     >>> find_criterion("Is the reply polite?", scale="0-1").scale.high
     1.0
     """
+    criterion = _find(spec)
+    return criterion if scale is None else criterion.on(scale)
+
+
+def _find(spec: str | Criterion | Mapping[str, Any]) -> Criterion:
     if isinstance(spec, Criterion):
-        found = spec
-    elif spec in load_criteria():
-        found = load_criteria()[spec]
-    elif re.search(r"\.ya?ml(#|$)", spec):
+        return spec
+    if isinstance(spec, Mapping):
+        return checked(Criterion, spec, "criterion")
+    if not isinstance(spec, str):
+        raise InputError(
+            f"a criterion is a name, a YAML file, free text or a Criterion, found {brief(spec)};"
+            " for several criteria, make one GEval for each"
+        )
+    if spec in load_criteria():
+        return load_criteria()[spec]
+    if re.search(r"\.ya?ml(#|$)", spec):
         path, _, name = spec.partition("#")
         in_file = read_criteria(Path(path))
         if name not in in_file and (name or len(in_file) > 1):
             raise InputError(f"{path} holds {', '.join(in_file)}; choose one as {path}#{next(iter(in_file))}")
-        found = in_file[name] if name else next(iter(in_file.values()))
-    elif " " in spec.strip():
-        words = re.findall(r"\w+", spec.lower())
-        found = Criterion("_".join(words[:6]) or "criterion", spec.strip(), Scale.of("1-5"), optional=("source",))
-    else:
-        near = difflib.get_close_matches(spec, load_criteria(), n=3, cutoff=0.5)
-        near += [name for name in load_criteria() if name.endswith(f"/{spec}")]
-        hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`geval criteria` lists them;"
-        raise InputError(f"unknown criterion {spec!r}: {hint} (free text needs a space in it)")
-    return found.on(scale) if scale is not None else found
+        return in_file[name] if name else next(iter(in_file.values()))
+    if " " in spec.strip():
+        return Criterion(_name_of(spec), spec.strip(), Scale.of("1-5"), optional=("source",))
+    near = difflib.get_close_matches(spec, load_criteria(), n=3, cutoff=0.5)
+    near += [name for name in load_criteria() if name.endswith(f"/{spec}")]
+    hint = f"did you mean {' or '.join(dict.fromkeys(near))}?" if near else "`geval criteria` lists them;"
+    raise InputError(f"unknown criterion {brief(spec)}: {hint} (free text needs a space in it)")
+
+
+def _name_of(text: str) -> str:
+    """What a criterion in free text is called: its first words, and where there are more, a mark that stands for them.
+
+    >>> _name_of("Is the reply polite?"), _name_of("Is the reply of the assistant polite?")
+    ('is_the_reply_polite', 'is_the_reply_of_the_assistant#1ee7')
+    """
+    words = re.findall(r"\w+", text.lower())
+    name = "_".join(words[:6]) or "criterion"
+    return name if 0 < len(words) <= 6 else f"{name}#{digest(' '.join(text.split()), 4)}"

@@ -6,19 +6,22 @@ is a template; it stands between tags, and what would close one of these tags in
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
-from .criteria import FIELDS, Criterion, Scale, prompts_folder
-from .errors import InputError
+from .criteria import FIELDS, Criterion, Form, Scale, digest, prompts_folder
+from .errors import InputError, one_of
 from .samples import Sample
 
 Messages = list[dict[str, str]]
+
+Kind = Literal["bare", "instructed"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""Prompts for comparing two candidates: the question alone, or with the criterion's definition in front."""
 
 BLANK = Sample("", source="", context="", reference="")
 """A sample of which a prompt shows nothing, so that what is left is the prompt's own."""
@@ -30,7 +33,7 @@ class Prompt:
 
     Attributes:
         criterion: what is rated.
-        form: how the judge answers, one of `readout.FORMS`.
+        form: how the judge answers, one of `criteria.FORMS`.
         steps: evaluation steps to show; none when empty.
         persona: `hhh`, `human_annotator`, or nobody in particular.
         template: the text of a published prompt file, used instead of all of the above wording. Its placeholders are
@@ -47,7 +50,7 @@ class Prompt:
     """
 
     criterion: Criterion
-    form: str = "rate_explain"
+    form: Form = "rate_explain"
     steps: tuple[str, ...] = ()
     persona: str | None = None
     template: str | None = None
@@ -55,15 +58,10 @@ class Prompt:
     """Where the judge's answer begins; models that can continue an answer are given it."""
 
     def __post_init__(self) -> None:
-        if self.form not in wording("forms"):
-            raise InputError(f"unknown form {self.form!r}; known: {', '.join(wording('forms'))}")
-        if self.criterion.task not in wording("tasks"):
-            raise InputError(
-                f"criterion {self.criterion.name!r} has the unknown task {self.criterion.task!r};"
-                f" known: {', '.join(wording('tasks'))}"
-            )
-        if self.persona is not None and self.persona not in wording("personas"):
-            raise InputError(f"unknown persona {self.persona!r}; known: {', '.join(wording('personas'))}")
+        one_of("form", self.form, wording("forms"))
+        one_of("task", self.criterion.task, wording("tasks"), f"criterion {self.criterion.name!r}: ")
+        if self.persona is not None:
+            one_of("persona", self.persona, wording("personas"))
         start = "" if self.template else render(self._form.get("start", ""), criterion_words(self.criterion))
         object.__setattr__(self, "start", start)
 
@@ -82,7 +80,7 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
-        return _digest(self.messages(BLANK))
+        return digest(self.messages(BLANK)[0]["content"])
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
@@ -105,15 +103,15 @@ class Prompt:
             names = ("Document", "Fact", "Summary", "Response", "Reference")
             values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
             return [{"role": "user", "content": render(self.template, values)}]
-        values = self._told | {"shown": fenced(self.shown(sample))}
+        values = self._own_words | {"shown": fenced(self.shown(sample))}
         return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
 
     @cached_property
-    def _told(self) -> dict[str, Any]:
+    def _own_words(self) -> dict[str, Any]:
         """What the judge is told whatever the sample."""
-        told = criterion_words(self.criterion)
+        words = criterion_words(self.criterion)
         persona = wording("personas")[self.persona] if self.persona else ""
-        return told | {"persona": persona, "steps": self.steps, "form": render(self._form["text"], told)}
+        return words | {"persona": persona, "steps": self.steps, "form": render(self._form["text"], words)}
 
 
 @dataclass(frozen=True)
@@ -130,12 +128,11 @@ class ComparisonPrompt:
     """
 
     criterion: Criterion
-    kind: str = "instructed"
+    kind: Kind = "instructed"
     ties: bool = False
 
     def __post_init__(self) -> None:
-        if self.kind not in ("bare", "instructed"):
-            raise InputError(f"unknown kind of comparison prompt {self.kind!r}; known: bare, instructed")
+        one_of("kind of comparison prompt", self.kind, KINDS)
 
     @property
     def noun(self) -> str:
@@ -150,7 +147,7 @@ class ComparisonPrompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the samples aside."""
-        return _digest(self.messages(BLANK, BLANK))
+        return digest(self.messages(BLANK, BLANK)[0]["content"])
 
     def messages(self, first: Sample, second: Sample) -> Messages:
         """The messages for two candidates; what belongs to them is taken from the first.
@@ -160,14 +157,14 @@ class ComparisonPrompt:
         """
         check(self.criterion, first)
         candidates = {f"{self.noun}_A": sendable(first.output), f"{self.noun}_B": sendable(second.output)}
-        told = criterion_words(self.criterion) | {
+        values = criterion_words(self.criterion) | {
             "intro": wording("tasks")[self.criterion.task]["compare"],
             "shown": fenced(surroundings(self.criterion, first) | candidates),
             "kind": self.kind,
             "noun": self.noun,
             "ties": self.ties,
         }
-        return [{"role": "user", "content": render(_file("compare.jinja"), told)}]
+        return [{"role": "user", "content": render(_file("compare.jinja"), values)}]
 
 
 @dataclass(frozen=True)
@@ -196,7 +193,7 @@ class SeveralPrompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
-        return _digest(self.messages(BLANK))
+        return digest(self.messages(BLANK)[0]["content"])
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
@@ -214,16 +211,12 @@ class SeveralPrompt:
         """
         for each in self.criteria:
             check(each, sample)
-        told = {
+        values = {
             "intro": wording("tasks")[self.criteria[0].task]["several"],
             "criteria": [criterion_words(each) for each in self.criteria],
             "shown": fenced(self.shown(sample)),
         }
-        return [{"role": "user", "content": render(_file("rate_several.jinja"), told)}]
-
-
-def _digest(messages: Messages) -> str:
-    return hashlib.sha256(messages[0]["content"].encode()).hexdigest()[:8]
+        return [{"role": "user", "content": render(_file("rate_several.jinja"), values)}]
 
 
 def common_prefix(one: str, other: str) -> int:
@@ -366,12 +359,3 @@ def read_template(path: str | Path) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a prompt file: {error}") from None
-
-
-def numbered(text: str) -> Sequence[str]:
-    r"""The items of a numbered list.
-
-    >>> numbered("Steps:\n1. Read.\n2) Choose a score.")
-    ['Read.', 'Choose a score.']
-    """
-    return [match[1].strip() for match in re.finditer(r"^\s*\d+[.)]\s+(.+)$", text, re.MULTILINE)]

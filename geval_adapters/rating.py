@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import os
-import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from . import prompts
-from .criteria import OFF_GRID, Criterion, ScaleLike, find_criterion
-from .errors import InputError, JudgeError
+from .criteria import Criterion, OffGrid, ScaleLike, digest, find_criterion
+from .errors import GEvalError, InputError, StopError
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import concurrently, run, stream
-from .judge.sampling import Question, Sampled, Sampling, Sequential
+from .judge.sampling import Method, Question, Readout, Sampled, Sampling, Sequential
+from .judge.steps import written_steps
+from .order import InputOrder, Placed, in_prefix_order
 from .reading.distribution import Reading
+from .reading.rationale import rationale
 from .reading.text import read_text
 from .reading.tokens import read_logprobs
-from .samples import Sample
+from .recipes import Persona, Recipe, StepsFrom
+from .samples import Sample, SampleLike, to_sample
 from .signature import Signature
-
-STEPS = ("none", "stored", "auto")
-AHEAD = 4096
-"""How many samples are put into order at a time."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +43,7 @@ class Rating:
             could be read.
         bounds: the lowest and the highest score if what was not covered were known.
         std_error: `s / √n_valid` of the replies' scores; None for fewer than two.
-        method: `logprobs`, `samples` or `single`: how the score was read.
+        method: `logprobs`, `samples` or `single`: how the score was read; None where the judge was not asked.
         n_valid, n_failed: replies that were read, and those that were not.
         rationale: what the judge said about it, where the form lets it.
         error: why there is no score.
@@ -63,7 +59,7 @@ class Rating:
     coverage: float
     bounds: tuple[float, float]
     std_error: float | None
-    method: str
+    method: Method | None
     n_valid: int
     n_failed: int
     rationale: str | None
@@ -71,6 +67,21 @@ class Rating:
     usage: Usage
     signature: Signature
     human: float | None = None
+
+    def __str__(self) -> str:
+        """One line: which sample, by what, how much, and how sure that is."""
+        name = f"{self.sample.id}: " if self.sample.id else ""
+        if self.score is None:
+            said = f"{name}{self.criterion} not rated: {self.error}"
+        else:
+            error = "" if self.std_error is None else f" ± {self.std_error:.2g}"
+            low, high = self.bounds
+            bounds = "" if self.coverage > 0.995 else f", between {low:.3g} and {high:.3g} with what is off the scale"
+            said = (
+                f"{name}{self.criterion} {self.score:.3g}{error}"
+                f" ({self.method}, n {self.n_valid + self.n_failed}, coverage {self.coverage:.2f}{bounds})"
+            )
+        return "".join(each if each.isprintable() else " " for each in said)
 
     def to_dict(self) -> dict[str, Any]:
         """One row of a ratings file."""
@@ -102,11 +113,12 @@ class GEval:
     """Rates texts by one criterion with one judge.
 
     Args:
-        criterion: a registered name, a YAML file, free text ("Is the reply polite?"), or a `Criterion`.
+        criterion: a registered name, a YAML file, free text ("Is the reply polite?"), a `Criterion`, or a mapping of
+            its fields.
         model: a LiteLLM model string, `local/…`, or a judge; the default is `$GEVAL_MODEL`, else the embedded judge.
         recipe: a published configuration (`prompts/recipes.yaml`) that the other arguments override.
         scale: another scale than the criterion's.
-        form: how the judge answers, one of `readout.FORMS`; two of them joined by `+` are averaged.
+        form: how the judge answers, one of `criteria.FORMS`; two of them joined by `+` are averaged.
         steps: evaluation steps: `none`, those `stored` with the criterion, `auto` (written by the judge, once), or a
             list of them.
         n: replies per sample; the default is 1 where log-probabilities are read, else 20.
@@ -126,66 +138,55 @@ class GEval:
         JudgeError: no judge is there; from the methods, when it cannot be asked.
 
     >>> geval = GEval("coherence", model="openai/gpt-4o-mini", recipe="stureborg")
-    >>> str(geval.criterion.scale), geval.forms, geval.steps
+    >>> str(geval.criterion.scale), geval.recipe.forms, geval.recipe.steps
     ('1-10', ('rate_explain',), 'stored')
     """
 
     def __init__(
         self,
-        criterion: str | Criterion,
+        criterion: str | Criterion | Mapping[str, Any],
         model: str | Judge | None = None,
         *,
         recipe: str | None = None,
         scale: ScaleLike | None = None,
         form: str | None = None,
-        steps: str | Sequence[str] | None = None,
+        steps: StepsFrom | Sequence[str] | None = None,
         n: int | None = None,
         temperature: float | None = None,
-        readout: str | None = None,
-        off_grid: str = "keep",
+        readout: Readout | None = None,
+        off_grid: OffGrid | None = None,
         adaptive: float | None = None,
         explain: bool = False,
-        persona: str | None = None,
+        persona: Persona | None = None,
         prompt_file: str | Path | None = None,
         **options: Any,
     ) -> None:
-        recipes = prompts.wording("recipes")
-        if recipe is not None and recipe not in recipes:
-            raise InputError(f"unknown recipe {recipe!r}; known: {', '.join(recipes)}")
-        base = recipes[recipe] if recipe else {}
-        self.criterion = find_criterion(criterion, scale if scale is not None else base.get("scale"))
-        self.forms = tuple((form or base.get("form") or ("score_only" if prompt_file else "rate_explain")).split("+"))
-        self.steps = "given" if steps and not isinstance(steps, str) else steps or base.get("steps", "none")
-        self.off_grid = off_grid
+        if form is None and recipe is None and prompt_file:
+            form = "score_only"  # what published prompt files ask for
+        self.recipe = Recipe.of(
+            recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature, readout=readout,
+            off_grid=off_grid, adaptive=adaptive, persona=persona,
+        )  # fmt: skip
+        self.criterion = find_criterion(criterion, self.recipe.scale)
         self.explain = explain
-        for value, allowed, name in (
-            (self.steps, (*STEPS, "given"), "steps"),
-            (off_grid, OFF_GRID, "off_grid policy"),
-        ):
-            if value not in allowed:
-                raise InputError(f"unknown {name} {value!r}; known: {', '.join(allowed)}")
         template = prompts.read_template(prompt_file) if prompt_file else None
-        told_steps = self.criterion.steps if self.steps == "stored" else steps if not isinstance(steps, str) else ()
+        steps = self.criterion.steps if self.recipe.steps == "stored" else self.recipe.steps
+        shown_steps = () if isinstance(steps, str) else tuple(steps)
         self.prompts = [
-            prompts.Prompt(self.criterion, form, tuple(told_steps or ()), persona, template) for form in self.forms
+            prompts.Prompt(self.criterion, form, shown_steps, self.recipe.persona, template)
+            for form in self.recipe.forms
         ]
         self.judge = judge_of(model, options)
-        self.sampling = Sampling(
-            self.judge,
-            n if n is not None else base.get("n"),
-            temperature if temperature is not None else base.get("temperature"),
-            readout or base.get("readout", "auto"),
-            None if adaptive is None else self._sequential(adaptive),
-            least=len(self.prompts),
-        )
+        n, temperature, readout = self.recipe.n, self.recipe.temperature, self.recipe.readout
+        self.sampling = Sampling(self.judge, n, temperature, readout, self._sequential(), least=len(self.prompts))
         self.steps_usage = Usage()
         self._preparing = asyncio.Lock()
 
-    def _sequential(self, target: float) -> Sequential:
-        if not 0 < target < 1:
-            raise InputError(f"adaptive is a share of the scale's range, between 0 and 1, got {target:g}")
+    def _sequential(self) -> Sequential | None:
+        if self.recipe.adaptive is None:
+            return None
         span = self.criterion.scale.high - self.criterion.scale.low
-        return Sequential(target * span, span)
+        return Sequential(self.recipe.adaptive * span, span)
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process, without the event loop of this one, and (see `LiteLLMJudge`) without a key."""
@@ -205,8 +206,8 @@ class GEval:
         """
         run(self._prepare())
 
-    def rate(self, output: str | Sample, **fields: str) -> Rating:
-        """Rate one output; `source`, `reference` and `context` as keywords, or a whole `Sample`.
+    def rate(self, output: SampleLike, **fields: str) -> Rating:
+        """Rate one output; `source`, `reference` and `context` as keywords, or with it in a `Sample` or a mapping.
 
         Raises:
             InputError: the sample lacks a field that the criterion needs.
@@ -214,38 +215,83 @@ class GEval:
         """
         return run(self.arate(output, **fields))
 
-    async def arate(self, output: str | Sample, **fields: str) -> Rating:
+    async def arate(self, output: SampleLike, **fields: str) -> Rating:
         """Rate one output; see `rate`."""
-        sample = output if isinstance(output, Sample) else Sample(output, **fields)  # type: ignore[arg-type]
+        sample = to_sample(output, **fields)
+        prompts.check(self.criterion, sample)
         await self._prepare()
-        return await self._rated(sample, shares=False)
+        return await self._rated(sample)
 
-    async def _rated(self, sample: Sample, shares: bool) -> Rating:
-        return self._rating(sample, await self.sampling.ask(self._questions(sample, shares)))
+    async def _rated(self, sample: Sample, shares: bool = False) -> Rating:
+        try:
+            questions = self._questions(sample, shares)
+        except InputError as error:
+            return self._unrated(sample, str(error))
+        return self._rating(sample, await self.sampling.ask(questions))
 
-    def rate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> Iterator[Rating]:
-        """Rate samples concurrently; ratings come as they finish, or in the samples' order.
+    def rate_many(self, samples: Iterable[SampleLike], *, as_completed: bool = False) -> Iterator[Rating]:
+        """Rate samples concurrently: texts, `Sample`s, or mappings such as `{"output": …, "source": …}`.
 
-        Unless they are to come in order, the judge is asked about samples of one source one after the other, so that
-        the beginning which their prompts share can come from a cache; samples are read `AHEAD` at a time for that.
-        In order, they are taken as they come, and only as fast as they are rated.
+        Ratings come in the order of the samples, one for each, so that `zip(texts, geval.rate_many(texts))` pairs
+        them; as they are completed, if so asked. The judge is asked in another order: about samples of one source one
+        after the other, so that the beginning which their prompts share can come from a cache (`order.AHEAD` samples
+        are read ahead for that). What cannot be rated, for want of a field too, is a rating with an `error`.
 
         Raises:
-            InputError: a sample lacks a field that the criterion needs.
-            JudgeError: the judge cannot be asked at all; a `StopError`, when its budget is spent.
-        """
-        return stream(self.arate_many(samples, ordered=ordered))
+            InputError: a single text, sample or mapping was given instead of several.
+            JudgeError: the judge cannot be asked at all; a `StopError`, when its budget is spent. All that was rated
+                comes before that; in order, with an `error` for those between that were not.
 
-    async def arate_many(self, samples: Iterable[str | Sample], *, ordered: bool = False) -> AsyncGenerator[Rating]:
+        >>> GEval("fluency", "openai/gpt-4o-mini").rate_many("One text.")
+        Traceback (most recent call last):
+        geval_adapters.errors.InputError: rate_many takes several samples, got one str: use rate, or put it in a list
+        """
+        return stream(self.arate_many(samples, as_completed=as_completed))
+
+    def arate_many(self, samples: Iterable[SampleLike], *, as_completed: bool = False) -> AsyncGenerator[Rating]:
         """Rate samples concurrently; see `rate_many`."""
+        if isinstance(samples, (str, bytes, Sample, Mapping)):
+            kind = type(samples).__name__
+            raise InputError(f"rate_many takes several samples, got one {kind}: use rate, or put it in a list")
+        return self._each_rated(samples, as_completed)
+
+    async def _each_rated(self, samples: Iterable[SampleLike], as_completed: bool) -> AsyncGenerator[Rating]:
         await self._prepare()
-        given = (each if isinstance(each, Sample) else Sample(each) for each in samples)
-        at_once = self.judge.concurrency
-        placed = ((each, False) for each in given) if ordered else in_prefix_order(given, self.criterion, at_once)
-        jobs = (self._rated(sample, shares) for sample, shares in placed)
-        async with aclosing(concurrently(jobs, self.sampling.width, ordered)) as ratings:
-            async for rating in ratings:
-                yield rating
+        order: InputOrder[Sample, Rating] = InputOrder()
+        unusable: dict[int, str] = {}
+
+        def usable() -> Iterator[Sample]:
+            for number, each in enumerate(samples):
+                try:
+                    sample = to_sample(each)
+                except InputError as error:
+                    sample, unusable[number] = Sample(""), str(error)
+                if not as_completed:
+                    order.expect(sample)
+                yield sample
+
+        async def rated(placed: Placed) -> tuple[int, Rating]:
+            number, sample, shares = placed
+            if not as_completed:
+                await order.admit(number)
+            if number in unusable:
+                return number, self._unrated(sample, unusable.pop(number))
+            try:
+                return number, await self._rated(sample, shares)
+            except StopError:
+                order.release()
+                raise
+
+        jobs = map(rated, in_prefix_order(usable(), self.criterion, self.judge.concurrency))
+        try:
+            async with aclosing(concurrently(jobs, self.sampling.width, ordered=False)) as ratings:
+                async for number, rating in ratings:
+                    for each in [rating] if as_completed else order.put(number, rating):
+                        yield each
+        except GEvalError as error:
+            for sample, early in order.rest():
+                yield early or self._unrated(sample, str(error))
+            raise
 
     def _questions(self, sample: Sample, shares: bool) -> list[Question]:
         marks = shares and self.judge.caches_what_is_marked
@@ -262,7 +308,7 @@ class GEval:
         ]
 
     def _reading(self, prompt: prompts.Prompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
-        scale, form, policy = self.criterion.scale, prompt.form, self.off_grid
+        scale, form, policy = self.criterion.scale, prompt.form, self.recipe.off_grid
         if logprobs:
             return read_logprobs(reply.logprobs or (), scale, form, self.criterion, off_grid=policy, shown=shown)
         return read_text(reply.text, scale, form, self.criterion, off_grid=policy, shown=shown)
@@ -285,15 +331,38 @@ class GEval:
         stopped = sampled.cut and not self.explain  # what begins after the rating is then no whole sentence
         return (None if stopped else rationale(sampled.text)) or sampled.reasoning or None
 
+    def _unrated(self, sample: Sample, error: str) -> Rating:
+        """The rating of a sample that the judge was not asked about."""
+        scale = self.criterion.scale
+        return Rating(
+            sample=sample,
+            criterion=self.criterion.name,
+            score=None,
+            normalized=None,
+            distribution={},
+            coverage=0.0,
+            bounds=(scale.low, scale.high),
+            std_error=None,
+            method=None,
+            n_valid=0,
+            n_failed=0,
+            rationale=None,
+            error=error,
+            usage=Usage(),
+            signature=Signature.of(**self._parts()),
+            human=sample.human_score(self.criterion),
+        )
+
     def _parts(self) -> dict[str, str]:
-        steps = self.prompts[0].steps
+        steps, given = self.prompts[0].steps, self.recipe.steps
+        origin = given if isinstance(given, str) else "given"
         return {
             "model": self.judge.name,
-            "criterion": f"{self.criterion.name}@{self.criterion.hash}",
+            "criterion": self.criterion.key,
             "prompt": "+".join(prompt.hash for prompt in self.prompts),
-            "form": "+".join(self.forms),
-            "steps": f"{self.steps}@{_digest(steps)}" if steps else "none",
-            "off_grid": self.off_grid,
+            "form": self.recipe.form,
+            "steps": f"{origin}@{digest(json.dumps(steps))}" if steps else "none",
+            "off_grid": self.recipe.off_grid,
         }
 
     async def aexpected(self) -> dict[str, set[str]]:
@@ -315,71 +384,12 @@ class GEval:
 
     async def awrite_steps(self) -> list[str]:
         """Write the evaluation steps; see `write_steps`."""
-        store = _cache_folder() / f"steps-{_digest([self.judge.name, self.criterion.hash])}.json"
-        if store.is_file():
-            return list(json.loads(store.read_text(encoding="utf-8"))["steps"])
-        messages = prompts.steps_messages(self.criterion)
-        answer = await self.judge.ask(messages, temperature=0.0, max_tokens=None if self.sampling.needs_room else 512)
-        self.steps_usage += answer.usage
-        reply = answer.replies[0]
-        steps = list(prompts.numbered(reply.text))
-        if not steps:
-            said = reply.error or f"{reply.text[:80]!r} is no numbered list"
-            raise JudgeError(f"{self.judge.name} wrote no evaluation steps for {self.criterion.name!r}: {said}")
-        store.parent.mkdir(parents=True, exist_ok=True)
-        written = {"model": self.judge.name, "criterion": self.criterion.name, "steps": steps}
-        store.write_text(json.dumps(written, indent=2), encoding="utf-8")
+        steps, usage = await written_steps(self.judge, self.criterion, None if self.sampling.needs_room else 512)
+        self.steps_usage += usage
         return steps
 
     async def _prepare(self) -> None:
         async with self._preparing:
-            if self.steps == "auto" and not self.prompts[0].steps:
+            if self.recipe.steps == "auto" and not self.prompts[0].steps:
                 steps = tuple(await self.awrite_steps())
                 self.prompts = [replace(prompt, steps=steps) for prompt in self.prompts]
-
-
-def in_prefix_order(samples: Iterable[Sample], criterion: Criterion, at_once: int = 1) -> Iterator[tuple[Sample, bool]]:
-    """Samples of one source one after the other, each with whether there are more of its source.
-
-    Where several requests are under way at once, the first of each source goes that many places early: its prompt is
-    then in the cache when the others come.
-
-    >>> from geval_adapters import load_criteria
-    >>> samples = [Sample(output, source=source) for output, source in ("1a", "2b", "3a", "4b", "5c")]
-    >>> [sample.output for sample, _ in in_prefix_order(samples, load_criteria()["relevance"])]
-    ['1', '3', '2', '4', '5']
-    >>> [sample.output for sample, _ in in_prefix_order(samples, load_criteria()["relevance"], at_once=2)]
-    ['1', '2', '3', '5', '4']
-    """
-    left = iter(samples)
-    while chunk := list(islice(left, AHEAD)):
-        groups: dict[tuple[str, ...], list[Sample]] = {}
-        for sample in chunk:
-            groups.setdefault(tuple(prompts.surroundings(criterion, sample).values()), []).append(sample)
-        placed: list[tuple[int, Sample, bool]] = []
-        for group in groups.values():
-            for index, sample in enumerate(group):
-                early = at_once if at_once > 1 and index == 0 else 0
-                placed.append((len(placed) - early, sample, len(group) > 1))
-        for _, sample, shares in sorted(placed, key=lambda each: each[0]):
-            yield sample, shares
-
-
-def rationale(reply: str) -> str:
-    r"""What a reply says beside its rating.
-
-    >>> rationale("Rating: 4\nRationale: It holds together.")
-    'It holds together.'
-    """
-    without = re.sub(r"^\W*(?:rating|score)\W*[\d.]*\W*$", "", reply, flags=re.IGNORECASE | re.MULTILINE)
-    text = re.sub(r"^\W*(?:rationale|analysis)\W*", "", without.strip(), flags=re.IGNORECASE).strip()
-    return text if re.search(r"[^\W\d]{2}", text) else ""
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()[:8]
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("GEVAL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "geval-adapters"
-    return Path(base).expanduser()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import hashlib
 import io
 import json
 import math
@@ -13,10 +12,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, ClassVar, TextIO, TypeVar
 
-from .criteria import Criterion
-from .errors import InputError, require
+from .criteria import Criterion, digest
+from .errors import InputError, brief, checked, one_of, require
 
 T = TypeVar("T")
 
@@ -64,14 +63,16 @@ class Sample:
     system_id: str | None = None
     human: Mapping[str, float] = field(default_factory=dict, hash=False)
 
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
+
     def __post_init__(self) -> None:
         if self.doc_id is None and self.source is not None:
-            object.__setattr__(self, "doc_id", _digest(self.source))
+            object.__setattr__(self, "doc_id", digest(self.source, 12))
 
     @property
     def digest(self) -> str:
         """Twelve hex digits that change with any of the texts."""
-        return _digest(json.dumps([self.output, self.source, self.reference, self.context]))
+        return digest(json.dumps([self.output, self.source, self.reference, self.context]), 12)
 
     def missing(self, needed: Iterable[str]) -> list[str]:
         """Which of the needed fields it does not have."""
@@ -80,10 +81,6 @@ class Sample:
     def human_score(self, criterion: Criterion) -> float | None:
         """People's score for a criterion, looked up by its full and by its short name."""
         return self.human.get(criterion.name, self.human.get(criterion.short_name, self.human.get("")))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def read_samples(
@@ -157,31 +154,53 @@ def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALI
     >>> sample_of({"response": "Paris.", "doc_id": 7, "system_id": "b"}).id
     '7/b'
     """
-    found = {
+    values = {
         name: next((value for key in keys if (value := _value(row, key)) is not None), None)
         for name, keys in names.items()
     }
-    texts: dict[str, str | None] = {}
-    for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id"):
-        value = found[name]
-        if name == "context" and isinstance(value, list) and all(isinstance(part, str) for part in value):
-            value = "\n\n".join(value)
-        if isinstance(value, (Mapping, list, bool)):
-            raise InputError(f"{name} must be text, found {type(value).__name__}")
-        texts[name] = None if value is None else str(value)
-    output, identity = texts.pop("output"), texts.pop("id")
-    if output is None:
+    if values["output"] is None:
         raise InputError(f"no output {_columns(row)}; name the column with --field output=COLUMN")
-    sample = Sample(output, human=_human(found["scores"]), **texts)  # type: ignore[arg-type]
+    if isinstance(context := values["context"], list) and all(isinstance(part, str) for part in context):
+        values["context"] = "\n\n".join(context)
+    human = _human(values.pop("scores"))
+    identity = values.pop("id")
+    sample = checked(Sample, values | {"human": human, "id": "" if identity is None else identity})
     if identity is None and sample.doc_id is not None and sample.system_id is not None:
-        identity = f"{sample.doc_id}/{sample.system_id}"
-    return replace(sample, id=identity or "")
+        return replace(sample, id=f"{sample.doc_id}/{sample.system_id}")
+    return sample
+
+
+SampleLike = str | Sample | Mapping[str, Any]
+"""What can be rated: a text, a sample, or a row with `output` and what belongs to it."""
+
+
+def to_sample(given: SampleLike, **fields: str) -> Sample:
+    """What was given, with further fields, as a sample.
+
+    Raises:
+        InputError: it is nothing that can be rated, or a sample has no such field.
+
+    >>> to_sample({"output": "Paris.", "input": "Capital?"}) == to_sample("Paris.", source="Capital?")
+    True
+    """
+    for name in fields:
+        one_of("field", name, Sample.__dataclass_fields__)
+    if isinstance(given, str):
+        return checked(Sample, {"output": given, **fields}) if fields else Sample(given)
+    if isinstance(given, Sample):
+        if "source" in fields and given.source is not None and given.doc_id == digest(given.source, 12):
+            fields = {"doc_id": None, **fields}  # type: ignore[dict-item]
+        return checked(Sample, {**vars(given), **fields}) if fields else given
+    if isinstance(given, Mapping):
+        return sample_of({**given, **fields})
+    raise InputError(f"expected a text, a Sample or a mapping with output, found {brief(given)}")
 
 
 def _value(row: Mapping[str, Any], key: str) -> Any:
     """What stands in a column, or, for `a.b`, in the field `b` of what stands in column `a`."""
     if key in row or "." not in key:
-        return row.get(key)
+        value = row.get(key)
+        return None if isinstance(value, float) and math.isnan(value) else value  # data frames write it for nothing
     outer, _, inner = key.partition(".")
     value = row.get(outer)
     return _value(value, inner) if isinstance(value, Mapping) else None
@@ -195,22 +214,27 @@ def _columns(row: Mapping[str, Any]) -> str:
 
 def numbered(sample: Sample, number: int, seen: Counter[str]) -> Sample:
     """The sample with an id that no other of its file has: its number where it has none, `#2` where one comes again."""
-    identity = sample.id or str(number)
-    seen[identity] += 1
-    return replace(sample, id=identity if seen[identity] == 1 else f"{identity}#{seen[identity]}")
+    identity = unique = sample.id or str(number)
+    while unique in seen:
+        seen[identity] += 1
+        unique = f"{identity}#{seen[identity]}"
+    seen[unique] += 1
+    return replace(sample, id=unique)
 
 
 def _human(scores: object) -> dict[str, float]:
+    from pydantic import FiniteFloat
+
     if isinstance(scores, str) and scores.lstrip().startswith("{"):
-        scores = json.loads(scores)
+        try:
+            scores = json.loads(scores)
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"scores: is not valid JSON: {error}") from None
     if scores is None or scores == "":
         return {}
-    try:
-        items: Iterable[tuple[Any, Any]] = scores.items() if isinstance(scores, Mapping) else [("", scores)]
-        human = {str(name): float(score) for name, score in items if score is not None}
-    except (TypeError, ValueError):
-        raise InputError(f"human scores must be numbers, found {str(scores)[:60]!r}") from None
-    return {name: score for name, score in human.items() if not math.isnan(score)}
+    by_name = scores if isinstance(scores, Mapping) else {"": scores}
+    there = {name: score for name in by_name if (score := _value(by_name, name)) is not None}
+    return checked(dict[str, FiniteFloat], there, "scores")
 
 
 def _rows(path: str) -> Iterator[tuple[int, object]]:

@@ -102,10 +102,10 @@ def test_criteria_come_from_files_objects_and_free_text(tmp_path):
     ("text", "said"),
     [
         ("- a\n- b\n", "a mapping"),
-        ("name: x\n", "'x' has no definition"),
+        ("name: x\n", "'x': definition: is missing"),
         ("name: x\ndefinition: y\nscale: [3]\n", "at least two"),
         ("name: x\ndefinition: y\nscale: 1-5\nneeds: [souce]\n", "souce"),
-        ("name: x\ndefinition: y\nscale: 1-5\nweight: 2\n", "unknown keys"),
+        ("name: x\ndefinition: y\nscale: 1-5\nweight: 2\n", "weight: is unknown; known: name, definition"),
         ("name: x\ndefinition: y\nscale: 1-5\ntask: poetry\n", "poetry"),
         ("a: [", "cannot be read as YAML"),
     ],

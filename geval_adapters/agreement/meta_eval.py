@@ -12,10 +12,9 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from ..criteria import Criterion
-from ..errors import InputError, MissingPackageError, require
+from ..criteria import FORMS, Criterion, Form, OffGrid
+from ..errors import InputError, MissingPackageError, one_of, require
 from ..judge.sampling import combine
-from ..reading.distribution import FORMS
 from ..reading.text import read_text
 from ..samples import Sample, length_of, numbered, read_rows, sample_of
 from .alpha import krippendorff_alpha
@@ -106,11 +105,13 @@ class MetaEvaluation:
         }
 
 
-USUAL_FORM = "rate_explain"
+USUAL_FORM: Form = "rate_explain"
 """How raw replies are read that come without a word on the form in which they were asked for."""
 
 
-def read_judged(path: str | Path, criterion: Criterion, form: str | None = None, off_grid: str = "keep") -> JudgedFile:
+def read_judged(
+    path: str | Path, criterion: Criterion, form: Form | None = None, off_grid: OffGrid = "keep"
+) -> JudgedFile:
     """What a judge said, from ratings of `geval score` or from raw replies in the released G-Eval format.
 
     Raw replies are read in the form that their row names in a column `form`, else in the given one; where there is
@@ -122,11 +123,9 @@ def read_judged(path: str | Path, criterion: Criterion, form: str | None = None,
     """
     guessed = False
 
-    def form_of(row: Mapping[str, Any]) -> str:
+    def form_of(row: Mapping[str, Any]) -> Form:
         nonlocal guessed
-        own = row.get("form")
-        if own is not None and own not in FORMS:
-            raise InputError(f"unknown form {own!r}; known: {', '.join(FORMS)}")
+        own: Form | None = row.get("form") and one_of("form", row["form"], FORMS)
         if own and form and own != form:
             raise InputError(f"was made with form {own}, and is to be read as {form}")
         guessed |= not (own or form)

@@ -18,6 +18,7 @@ from ..errors import InputError, JudgeError
 from ..judge import local
 from ..judge.base import Judge, Usage
 from ..judge.loops import concurrently
+from ..judge.sampling import Readout
 from ..prompts import SeveralPrompt
 from ..rating import GEval
 from ..reading.text import read_text
@@ -131,7 +132,7 @@ class Inquiry:
 
     # --- ratings -----------------------------------------------------------------------------------------------------
 
-    async def readout(self, criterion: Criterion) -> str:
+    async def readout(self, criterion: Criterion) -> Readout:
         """How a single rating is read: `auto` from a judge with log-probabilities, else `samples`; one call tells."""
         if self.weighs is None:
             probe = await self._rate(self._geval(criterion, readout="auto"), self.samples[0], calls=2)
@@ -170,10 +171,15 @@ class Inquiry:
 
     async def _rate(self, geval: GEval, sample: Sample, calls: int) -> Row | None:
         asking = geval.sampling
-        configuration = (
-            f"criterion:{geval.criterion.name}@{geval.criterion.hash}|prompt:{geval.prompts[0].hash}"
-            f"|form:{geval.forms[0]}|n:{asking.n}|temperature:{asking.temperature:g}|readout:{asking.readout}"
-        )
+        configuration = {
+            "asked": "rating",
+            "criterion": geval.criterion.key,
+            "prompt": geval.prompts[0].hash,
+            "form": geval.recipe.form,
+            "n": str(asking.n),
+            "temperature": f"{asking.temperature:g}",
+            "readout": asking.readout,
+        }
 
         async def ask() -> Row:
             return (await geval.arate(sample)).to_dict()
@@ -202,7 +208,7 @@ class Inquiry:
                 unread = "not every criterion has a rating in the reply" if None in scores.values() else None
                 return {"id": sample.id, "scores": scores, "error": reply.error or unread, "usage": vars(answer.usage)}
 
-            return self._once(f"several|prompt:{prompt.hash}", [sample], 1, ask)
+            return self._once({"asked": "several", "prompt": prompt.hash}, [sample], 1, ask)
 
         rows = self._each(samples, (job(sample) for sample in samples))
         return [dict(row["scores"]) if row else {} async for _, row in rows]
@@ -226,7 +232,7 @@ class Inquiry:
                 return {"steps": [], "error": str(error), "usage": vars(geval.steps_usage)}
             return {"steps": steps, "error": None, "usage": vars(geval.steps_usage)}
 
-        row = await self._once(f"steps|criterion:{criterion.name}@{criterion.hash}", [], 1, ask)
+        row = await self._once({"asked": "steps", "criterion": criterion.key}, [], 1, ask)
         if not row or not row["steps"]:
             raise Unmeasurable(str(row["error"]) if row else "the budget is spent")
         return list(row["steps"])
@@ -244,7 +250,7 @@ class Inquiry:
         pairs = [pair for turn in zip_longest(*scheduled) for pair in turn if pair][: self.share // 2]
         ordered = [order for first, second in pairs for order in ((first, second), (second, first))]
         comparer = Comparer(criterion, self.judge, n=1, readout=await self.readout(criterion))
-        configuration = f"compare|criterion:{criterion.name}@{criterion.hash}|prompt:{comparer.prompt.hash}"
+        configuration = {"asked": "verdict", "criterion": criterion.key, "prompt": comparer.prompt.hash}
 
         def job(pair: tuple[Sample, Sample]) -> Coroutine[Any, Any, Row | None]:
             async def ask() -> Row:
@@ -285,7 +291,7 @@ class Inquiry:
                 value = await asyncio.to_thread(local.perplexity, text, model)
                 return {"score": value, "error": None, "usage": vars(Usage())}
 
-            row = await self._once(f"perplexity|{model}", [Sample(text)], 0, ask) if text else None
+            row = await self._once({"asked": "perplexity", "by": str(model)}, [Sample(text)], 0, ask) if text else None
             found.append(row["score"] if row else None)
         return found
 
@@ -301,11 +307,11 @@ class Inquiry:
                 yield next(remaining), row
 
     async def _once(
-        self, configuration: str, samples: Sequence[Sample], calls: int, ask: Callable[[], Awaitable[Row]]
+        self, configuration: Row, samples: Sequence[Sample], calls: int, ask: Callable[[], Awaitable[Row]]
     ) -> Row | None:
         """The answer, from memory or from the judge; None where asking could pass the budget."""
         samples_key = "-".join(each.digest for each in samples)
-        key = str(Signature.of(model=self.judge.name, asked=configuration, sample=samples_key))
+        key = str(Signature.of(model=self.judge.name, **configuration, sample=samples_key))
         if key not in self._answers:
             if self.calls + self._under_way + calls > self.budget:
                 self._refused += 1

@@ -93,9 +93,9 @@ def choice(*names: str, of: Iterable[str] | Callable[[], Iterable[str]], help: s
         return given
 
     if not callable(of):
-        return typer.Option(*names, help=help, metavar="|".join(of), callback=check)
+        return typer.Option(*names, help=help, metavar="|".join(of), callback=check, parser=str)
     _allowed_later[of.__name__] = of
-    return typer.Option(*names, help=help, metavar=of.__name__, callback=check)
+    return typer.Option(*names, help=help, metavar=of.__name__, callback=check, parser=str)
 
 
 _allowed_later: dict[str, Callable[[], Iterable[str]]] = {}

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import report
-from ..criteria import find_criterion
+from ..criteria import FORMS, Form, find_criterion
 from ..errors import InputError
-from ..reading.distribution import FORMS
 from ..runs.log import RunLog
 from ..runs.progress import output_console, progress, say, say_faults
 from .app import choice, verb
@@ -51,7 +50,7 @@ def audit_judge(
     html: HtmlOption = None,
     resume: ResumeOption = True,
     seed: Annotated[int, typer.Option(help="Decides which samples are drawn.")] = 0,
-    form: Annotated[str, choice(of=FORMS, help="Form of raw replies.")] = "rate_explain",
+    form: Annotated[Form, choice(of=FORMS, help="Form of raw replies.")] = "rate_explain",
     *,
     asking: JudgeOptions,
     reading: InputOptions,

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from .. import report
-from ..criteria import OFF_GRID, Criterion, find_criterion
-from ..errors import InputError
-from ..reading.distribution import FORMS
+from ..criteria import FORMS, OFF_GRID, Criterion, Form, OffGrid, find_criterion
+from ..errors import one_of
 from ..runs.progress import output_console
 from .app import choice, verb
 from .ending import write
@@ -29,9 +28,9 @@ def meta_eval(
     criterion: Annotated[str, typer.Option("--criterion", "-c", help="Which criterion the files are about.")],
     baseline: Annotated[str | None, typer.Option(help="A file that each judge is tested against.")] = None,
     form: Annotated[
-        str | None, choice(of=FORMS, help="Form of raw replies that do not say it, by FILE:form= or a column.")
+        Form | None, choice(of=FORMS, help="Form of raw replies that do not say it, by FILE:form= or a column.")
     ] = None,
-    off_grid: Annotated[str, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
+    off_grid: Annotated[OffGrid, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
     average: Annotated[bool, typer.Option("--average", help="Add the files' mean score as a judge.")] = False,
     level: Annotated[list[str], choice(of=report.LEVELS, help="Default: all.")] = list(report.LEVELS),  # noqa: B006
     resamples: Annotated[int, typer.Option(min=0, help="Bootstrap resamples of the documents.")] = 1000,
@@ -62,11 +61,11 @@ def meta_eval(
         report.print_sections(report.agreement_sections(result, level), output_console())
 
 
-def _judged(spec: str, criterion: Criterion, form: str | None, off_grid: str) -> JudgedFile:
+def _judged(spec: str, criterion: Criterion, form: Form | None, off_grid: OffGrid) -> JudgedFile:
     """What a judge said, from FILE or FILE:form=FORM."""
     from ..agreement.meta_eval import read_judged
 
-    path, told, own = spec.rpartition(":form=")
-    if told and own not in FORMS:
-        raise InputError(f"{spec}: unknown form {own!r}; known: {', '.join(FORMS)}")
-    return read_judged(path, criterion, own, off_grid) if told else read_judged(spec, criterion, form, off_grid)
+    path, named, own = spec.rpartition(":form=")
+    if not named:
+        return read_judged(spec, criterion, form, off_grid)
+    return read_judged(path, criterion, one_of("form", own, FORMS, f"{spec}: "), off_grid)

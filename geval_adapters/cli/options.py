@@ -10,11 +10,10 @@ from typing import Annotated
 
 import typer
 
-from ..criteria import Criterion
+from ..criteria import FORMS, Criterion
 from ..errors import InputError
 from ..judge.client import LiteLLMJudge
-from ..rating import STEPS
-from ..reading.distribution import FORMS
+from ..recipes import STEPS, StepsFrom
 from ..runs.breaker import Breaker
 from ..runs.engine import Engine
 from ..runs.input import Input
@@ -39,7 +38,7 @@ RecipeOption = Annotated[str | None, choice(of=recipes, help="A published config
 FormOption = Annotated[
     str | None, typer.Option(metavar="|".join(FORMS), help="How the judge answers; two joined by + are averaged.")
 ]
-StepsOption = Annotated[str | None, choice(of=STEPS, help="Evaluation steps.")]
+StepsOption = Annotated[StepsFrom | None, choice(of=STEPS, help="Evaluation steps.")]
 PromptFileOption = Annotated[Path | None, typer.Option(help="A published prompt file.")]
 ResumeOption = Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with an --output that is there.")]
 HtmlOption = Annotated[Path | None, typer.Option(help="Also write one self-contained page to look at.")]

@@ -13,7 +13,8 @@ import typer
 from .. import report
 from ..criteria import find_criterion
 from ..errors import InputError
-from ..judge.sampling import READOUTS
+from ..judge.sampling import READOUTS, Readout
+from ..prompts import KINDS, Kind
 from ..runs.log import RunLog
 from ..runs.progress import output_console, say_faults
 from ..runs.rank import RankRun
@@ -23,8 +24,6 @@ from .options import InputOptions, JsonOption, JudgeOptions, RunOptions
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
-
-KINDS = ("bare", "instructed")
 
 
 def methods() -> Iterable[str]:
@@ -49,11 +48,11 @@ def rank(
     select: Annotated[str, choice(of=schemes, help="Which pairs are compared.")] = "symmetric",
     budget: Annotated[int | None, typer.Option(min=1, help="Calls per document at most.")] = None,
     method: Annotated[str, choice(of=methods, help="How comparisons become scores.")] = "bradley-terry",
-    kind: Annotated[str, choice(of=KINDS, help="The prompt.")] = "instructed",
+    kind: Annotated[Kind, choice(of=KINDS, help="The prompt.")] = "instructed",
     ties: Annotated[bool, typer.Option("--ties", help="Let the judge call a tie.")] = False,
     n: Annotated[int | None, typer.Option(min=1, help="Replies per comparison.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0)] = None,
-    readout: Annotated[str, choice(of=READOUTS, help="How a verdict is read.")] = "auto",
+    readout: Annotated[Readout, choice(of=READOUTS, help="How a verdict is read.")] = "auto",
     seed: Annotated[int, typer.Option(help="Decides what is random in the selection.")] = 0,
     *,
     asking: JudgeOptions,

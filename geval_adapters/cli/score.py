@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from .. import report
-from ..criteria import OFF_GRID
-from ..judge.sampling import READOUTS
+from ..criteria import OFF_GRID, OffGrid
+from ..judge.sampling import READOUTS, Readout
 from ..rating import GEval
 from ..runs.dry_run import Estimate, estimate
 from ..runs.progress import output_console
@@ -39,10 +39,10 @@ def score(
     steps: StepsOption = None,
     n: Annotated[int | None, typer.Option(min=1, help="Replies per sample.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0)] = None,
-    readout: Annotated[str | None, choice(of=READOUTS, help="How a score is read.")] = None,
+    readout: Annotated[Readout | None, choice(of=READOUTS, help="How a score is read.")] = None,
     adaptive: Annotated[bool, typer.Option("--adaptive", help="Stop sampling an item that is clear.")] = False,
     target_error: Annotated[float, typer.Option(help="Clear for --adaptive, as a share of the scale's range.")] = 0.1,
-    off_grid: Annotated[str, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
+    off_grid: Annotated[OffGrid, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
     scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: PromptFileOption = None,

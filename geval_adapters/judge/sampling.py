@@ -7,16 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from statistics import fmean, stdev
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
-from ..errors import InputError, JudgeError
+from ..errors import InputError, JudgeError, one_of
 from ..prompts import Messages
 from ..reading.distribution import Reading
 from ..signature import Signature
 from .base import Judge, Reply, Usage, log
 
-READOUTS = ("auto", "logprobs", "samples")
-METHODS = ("logprobs", "samples", "single")
+Readout = Literal["auto", "logprobs", "samples"]
+READOUTS: tuple[Readout, ...] = get_args(Readout)
+"""How a score is to be read: `auto` is by log-probabilities where the judge has them, else from samples."""
+
+Method = Literal["logprobs", "samples", "single"]
+METHODS: tuple[Method, ...] = get_args(Method)
+"""How a score was read."""
+
 REPLIES = 20
 """How many replies stand in for a distribution where there are no log-probabilities (Liu et al. 2023, §3)."""
 
@@ -107,7 +113,7 @@ class Sampled:
     text: str
     reasoning: str | None
     cut: bool
-    method: str
+    method: Method
     n: int
     usage: Usage
     model: str | None
@@ -168,12 +174,11 @@ class Sampling:
         judge: Judge,
         n: int | None = None,
         temperature: float | None = None,
-        readout: str = "auto",
+        readout: Readout = "auto",
         sequential: Sequential | None = None,
         least: int = 1,
     ) -> None:
-        if readout not in READOUTS:
-            raise InputError(f"unknown readout {readout!r}; known: {', '.join(READOUTS)}")
+        one_of("readout", readout, READOUTS)
         if n is not None and n < 1:
             raise InputError(f"n must be at least 1, got {n}")
         self.judge = judge
@@ -283,12 +288,15 @@ class Sampling:
 
     def expected(self, parts: Mapping[str, str]) -> dict[str, set[str]]:
         """The same as far as it is known before anything is asked: the values that each part can have."""
-        methods = {"logprobs": {"logprobs"}, "samples": {"samples", "single"}, "auto": {*METHODS}}[self.readout]
+        methods: dict[Readout, set[str]] = {"logprobs": {"logprobs"}, "samples": {"samples", "single"}}
         several = self._n_of(self.n or max(REPLIES, self.least))
         one = str(self.n or self.least)
         ns = {one} if self.readout == "logprobs" else {one, several}
         values = {name: {value} for name, value in Signature.of(**parts).parts.items()}
-        values |= {"n": ns if self.readout != "samples" else {several}, "readout": methods}
+        values |= {
+            "n": ns if self.readout != "samples" else {several},
+            "readout": methods.get(self.readout, {*METHODS}),
+        }
         if self.temperature is not None:
             values["temperature"] = {f"{self.temperature:g}", "default"}
         return values
@@ -337,7 +345,7 @@ class _Replies:
         readings = zip(self.replies, self.readings(logprobs), strict=True)
         return any(reply.cut and reading.score is None for (_, reply), reading in readings)
 
-    def sampled(self, method: str, n: int) -> Sampled:
+    def sampled(self, method: Method, n: int) -> Sampled:
         readings = self.readings(method == "logprobs")
         both = zip(self.replies, readings, strict=True)
         told = next((reply for (_, reply), reading in both if reading.score is not None), Reply(""))

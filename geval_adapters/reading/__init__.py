@@ -1,6 +1,7 @@
 """A judge's reply becomes a distribution over the scale."""
 
-from .distribution import FORMS, MIN_COVERAGE, Reading
+from ..criteria import FORMS
+from .distribution import MIN_COVERAGE, Reading
 from .text import read_text
 from .tokens import read_logprobs
 from .verdict import VERDICTS, read_verdict, read_verdict_logprobs

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from ..criteria import Scale
 
-FORMS = ("score_only", "free_text", "rate_explain", "analyze_rate")
-"""The output forms of Chiang & Lee (2023), §3.2."""
-
 MIN_COVERAGE = 0.5
 """A distribution that holds less than this share of the probability mass is not trusted."""
 

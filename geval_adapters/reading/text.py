@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..criteria import Criterion, Scale, ScaleLike
+from ..criteria import FORMS, Criterion, Form, OffGrid, Scale, ScaleLike
+from ..errors import one_of
 from .candidates import Found, find_in_prose
-from .distribution import FORMS, Reading, unread
+from .distribution import Reading, unread
 from .structured import find_in_json
 from .visible import BLANK, visible
 
@@ -19,10 +20,10 @@ LONGEST = 50_000
 def read_text(
     reply: str,
     scale: ScaleLike,
-    form: str = "rate_explain",
+    form: Form = "rate_explain",
     criterion: Criterion | str | None = None,
     *,
-    off_grid: str = "keep",
+    off_grid: OffGrid = "keep",
     shown: Iterable[str] = (),
 ) -> Reading:
     """The rating in a reply's text.
@@ -55,11 +56,10 @@ def read_text(
 
 
 def find(
-    reply: str, scale: Scale, form: str, criterion: Criterion | str | None = None, shown: Iterable[str] = ()
+    reply: str, scale: Scale, form: Form, criterion: Criterion | str | None = None, shown: Iterable[str] = ()
 ) -> Found | str:
     """The rating's place and value, or the reason why there is none."""
-    if form not in FORMS:
-        raise ValueError(f"unknown form {form!r}; known: {', '.join(FORMS)}")
+    one_of("form", form, FORMS)
     text = visible(reply, shown)
     if reason := nothing_in(text, reply):
         return reason

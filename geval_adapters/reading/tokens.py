@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from ..criteria import Criterion, Scale, ScaleLike
+from ..criteria import Criterion, Form, OffGrid, Scale, ScaleLike
 from .distribution import Reading, distribution_of, unread
 from .lexer import NUMBERS, PLAIN
 from .text import find
@@ -24,10 +24,10 @@ from .text import find
 def read_logprobs(
     content: Sequence[Mapping[str, Any]],
     scale: ScaleLike,
-    form: str = "rate_explain",
+    form: Form = "rate_explain",
     criterion: Criterion | str | None = None,
     *,
-    off_grid: str = "keep",
+    off_grid: OffGrid = "keep",
     shown: Iterable[str] = (),
 ) -> Reading:
     """The distribution over the scale at the position of the rating.

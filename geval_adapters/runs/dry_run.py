@@ -10,8 +10,9 @@ from ..judge.client import LiteLLMJudge
 from ..judge.loops import run
 from ..judge.prices import count_tokens
 from ..judge.sampling import REPLIES
+from ..order import in_prefix_order
 from ..prompts import common_prefix
-from ..rating import GEval, in_prefix_order
+from ..rating import GEval
 from ..samples import Sample
 
 LEAST_CACHED = 1024
@@ -60,7 +61,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
     ratings = requests = prompt = cacheable = completion = 0
     least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
     previous = ""
-    for sample, _ in in_prefix_order(samples, geval.criterion):
+    for _, sample, _ in in_prefix_order(samples, geval.criterion):
         ratings += 1
         for index, each in enumerate(geval.prompts):
             share = n // len(geval.prompts) + (index < n % len(geval.prompts))

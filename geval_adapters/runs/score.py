@@ -26,7 +26,7 @@ Rate = Callable[[GEval, Iterable[Sample]], AsyncGenerator[dict[str, Any]]]
 
 async def rate_here(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[dict[str, Any]]:
     """Rate in this process."""
-    async with aclosing(geval.arate_many(samples)) as ratings:
+    async with aclosing(geval.arate_many(samples, as_completed=True)) as ratings:
         async for rating in ratings:
             yield rating.to_dict()
 

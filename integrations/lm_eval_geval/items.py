@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geval_adapters import Criterion, InputError, Sample, load_criteria
-from geval_adapters.criteria import OFF_GRID, prompts_folder
+from geval_adapters.criteria import OFF_GRID, Form, prompts_folder
+from geval_adapters.errors import one_of
 from geval_adapters.prompts import Prompt, criterion_words, fenced, read_template, render, surroundings, wording
 
 from .data import load
@@ -23,7 +24,7 @@ Row = dict[str, Any]
 def ratings(
     *,
     criterion: str,
-    form: str,
+    form: Form,
     data: str | None = None,
     prompt_dir: str | None = None,
     steps: str = "none",
@@ -45,10 +46,8 @@ def ratings(
     Raises:
         InputError: an option that is not known, or data or a prompt file that cannot be had.
     """
-    if off_grid not in OFF_GRID:
-        raise InputError(f"unknown off_grid policy {off_grid!r}; known: {', '.join(OFF_GRID)}")
-    if steps not in ("none", "stored"):
-        raise InputError(f"unknown steps {steps!r}; known here: none, stored")
+    one_of("off_grid policy", off_grid, OFF_GRID)
+    one_of("steps", steps, ("none", "stored"))
     rated = load_criteria()[criterion]
     template = read_template(prompt_file(rated, Path(prompt_dir))) if prompt_dir else None
     prompt = Prompt(rated, form, rated.steps if steps == "stored" else (), persona, template)

@@ -81,14 +81,12 @@ def outputs(
         raise InputError("""no file of outputs: name it with --metadata '{"data": "outputs.jsonl"}'""")
     settings = _settings(judge, criterion, recipe)
     samples = list(read_samples(data))
-    known = [name for name in FIELDS if any(getattr(sample, name) is not None for sample in samples)]
-    rows: list[Row] = [
-        {"id": sample.id, "output": sample.output, **{name: getattr(sample, name) for name in known}} | settings
-        for sample in samples
-    ]
+    present = [name for name in FIELDS if any(getattr(sample, name) is not None for sample in samples)]
+    names = ("id", "output", *present)
+    rows: list[Row] = [{name: getattr(sample, name) for name in names} | settings for sample in samples]
     return split(rows)
 
 
 def _settings(judge: str | None, criterion: str | list[str] | None, recipe: str | None) -> Row:
-    told = {"geval_judge": judge, "geval_criterion": criterion, "geval_recipe": recipe}
-    return {name: value for name, value in told.items() if value}
+    given = {"geval_judge": judge, "geval_criterion": criterion, "geval_recipe": recipe}
+    return {name: value for name, value in given.items() if value}

@@ -53,7 +53,7 @@ def judge(samples: Sequence[Sample], settings: Mapping[str, str | None]) -> list
             """ '{"criterion": "coherence"}', or as $GEVAL_CRITERION"""
         )
     geval = GEval(told["criterion"], _judge(told["judge"]), recipe=told["recipe"])
-    return [_result(rating) for rating in geval.rate_many(samples, ordered=True)]
+    return [_result(rating) for rating in geval.rate_many(samples)]
 
 
 @cache

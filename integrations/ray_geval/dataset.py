@@ -164,10 +164,12 @@ class _Rater:
         samples = [_sample(row, self.geval.criterion) for row in table.to_pylist()]
         rows: dict[int, dict[str, Any]] = {}
 
+        usable = [each for each in samples if isinstance(each, Sample)]
+
         async def rate() -> str:
             """Rate them all; why that ended early, if so."""
             try:
-                async for rating in self.geval.arate_many(each for each in samples if isinstance(each, Sample)):
+                async for rating in self.geval.arate_many(usable, as_completed=True):
                     rows[id(rating.sample)] = rating.to_dict()
             except StopError as error:  # what has been rated is paid for, and the other workers may have something left
                 return f"{STOPPED}of the worker's part of the budget, {error}"

@@ -81,8 +81,8 @@ def test_what_is_not_rated_is_counted_with_its_reason_and_is_no_zero(server: Ser
         ('{"output": "x"', "in.jsonl:2: is not valid JSON"),
         ("[1, 2]", "in.jsonl:2: expected an object"),
         ('{"text": "x"}', "in.jsonl:2: no output (the columns are text); name the column with --field output=COLUMN"),
-        ('{"output": {"a": 1}}', "in.jsonl:2: output must be text"),
-        ('{"output": "x", "scores": "high"}', "in.jsonl:2: human scores must be numbers"),
+        ('{"output": {"a": 1}}', "in.jsonl:2: output: must be text"),
+        ('{"output": "x", "scores": "high"}', "in.jsonl:2: scores: must be a valid number"),
     ],
 )
 def test_a_bad_line_is_named_before_anything_is_asked(server: Server, geval, row: str, said: str):

@@ -130,7 +130,7 @@ def test_rows_are_those_of_one_process_though_workers_are_killed(server: Server)
     assert (missing["id"], missing["score"], missing["error"].partition(" (")[0]) == ("i3", None, "no output")
     assert found[4]["score"] is None and "no rating in the reply" in found[4]["error"]
     samples = [Sample(each["output"], source=each["source"], id=each["id"]) for each in rows if each["output"]]
-    alone = [rating.to_dict() for rating in geval.rate_many(samples, ordered=True)]
+    alone = [rating.to_dict() for rating in geval.rate_many(samples)]
     assert found == alone
 
 

@@ -26,8 +26,8 @@ from geval_adapters.errors import StopError
 from geval_adapters.judge.client import LiteLLMJudge
 from geval_adapters.judge.pace import Pace
 from geval_adapters.judge.sampling import Sequential
+from geval_adapters.order import in_prefix_order
 from geval_adapters.prompts import common_prefix
-from geval_adapters.rating import in_prefix_order
 from geval_adapters.samples import sample_of
 
 MODEL = "openai/gpt-4o-mini"
@@ -473,7 +473,7 @@ def test_shuffled_samples_are_asked_about_source_by_source(server: Server):
 
 def test_with_many_under_way_the_first_of_a_source_is_answered_before_the_others_are_sent():
     placed = in_prefix_order(shuffled_samples(), find_criterion("summeval/coherence"), at_once=4)
-    sources = [sample.source for sample, _ in placed]
+    sources = [each.sample.source for each in placed]
     for source in set(sources[1:]) - {sources[0]}:
         first, second, *_ = [place for place, each in enumerate(sources) if each == source]
         assert second - first >= 4
@@ -485,7 +485,7 @@ def test_summaries_in_any_order_reach_what_a_prefix_cache_can_serve(data: Path):
 
     def share(samples: list[Sample]) -> float:
         placed = in_prefix_order(samples, geval.criterion)
-        contents = [geval.prompts[0].messages(sample)[0]["content"] for sample, _ in placed]
+        contents = [geval.prompts[0].messages(each.sample)[0]["content"] for each in placed]
         return sum(common_prefix(*pair) for pair in pairwise(contents)) / sum(map(len, contents))
 
     possible = share(samples)
