@@ -73,7 +73,7 @@ def audit_judge(
 
     def show(result: Audit) -> None:
         if html:
-            write(html, report.page(f"Audit of {result.judge}", report.audit_page(result)))
+            write(html, report.audit_page(result))
         if as_json:
             typer.echo(json.dumps(result.to_dict(), indent=2))
         else:

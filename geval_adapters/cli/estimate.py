@@ -58,8 +58,7 @@ def estimate(
         for data in join(wanted, labels, columns_of(field))
     ]
     if html:
-        sections = [each for one in found for each in (*report.estimate_sections(one), report.apart_section(one))]
-        write(html, report.page("What people would say", sections))
+        write(html, report.estimate_page(found))
     if as_json:
         typer.echo(json.dumps({"criteria": [each.to_dict() for each in found]}, indent=2))
         return

@@ -52,9 +52,7 @@ def meta_eval(
         judged.append(mean_of(judged))
     result = evaluate(chosen, judged, against, resamples=resamples, seed=seed)
     if html:
-        title = f"Agreement with people: {chosen.name}"
-        sections = [*report.agreement_plots(result), *report.agreement_sections(result, level)]
-        write(html, report.page(title, sections))
+        write(html, report.agreement_page(result, level))
     if as_json:
         typer.echo(json.dumps(result.to_dict(), indent=2))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,7 +20,7 @@ from ..runs.progress import output_console, say_faults
 from ..runs.rank import RankRun
 from .app import choice, verb
 from .ending import Exit, until_the_end, warn_of_embedded, write
-from .options import InputOptions, JsonOption, JudgeOptions, RunOptions
+from .options import HtmlOption, InputOptions, JsonOption, JudgeOptions, RunOptions
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
@@ -58,6 +58,7 @@ def rank(
     asking: JudgeOptions,
     running: RunOptions,
     reading: InputOptions,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Rank candidates by comparing them pairwise.
@@ -73,7 +74,9 @@ def rank(
         raise InputError("give either INPUT or --replies FILE")
     chosen = find_criterion(criterion)
 
-    def show(result: Ranked) -> None:
+    def show(result: Ranked, texts: Mapping[tuple[str | None, str], str]) -> None:
+        if html:
+            write(html, report.ranking_page(result, texts))
         if as_json:
             typer.echo(json.dumps(result.to_dict(), indent=2))
         else:
@@ -81,7 +84,7 @@ def rank(
 
     if replies is not None:
         result = ranked(chosen.name, method, *read_replies(str(replies)), systems=True)
-        show(result)
+        show(result, {})
         raise typer.Exit(Exit.UNRATED if result.unread else Exit.DONE)
     judge = asking.judge()
     comparer = Comparer(chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout)
@@ -96,7 +99,7 @@ def rank(
             if output:
                 write(output, "".join(json.dumps(row) + "\n" for row in run.rows()))
             if run.documents:
-                show(run.result(method))
+                show(run.result(method), run.texts())
             say_faults(judge)
 
         ended = until_the_end(run.rank(select=select, budget=budget, method=method, seed=seed), show_ranked)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
-from typing import Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 
@@ -13,13 +17,14 @@ from ..criteria import OFF_GRID, OffGrid
 from ..judge.sampling import READOUTS, Readout
 from ..rating import GEval
 from ..runs.dry_run import Estimate, estimate
-from ..runs.progress import output_console
+from ..runs.progress import output_console, say
 from ..runs.score import ScoreRun
 from .app import choice, verb
-from .ending import Exit, until_the_end, warn_of_embedded
+from .ending import Exit, until_the_end, warn_of_embedded, write
 from .options import (
     CriterionOption,
     FormOption,
+    HtmlOption,
     InputOptions,
     JsonOption,
     JudgeOptions,
@@ -28,6 +33,25 @@ from .options import (
     RunOptions,
     StepsOption,
 )
+
+
+@dataclass(frozen=True)
+class Bars:
+    """What the scores must reach; where they do not, the exit code is 1."""
+
+    at_least: Annotated[float | None, typer.Option(help="A bar for the mean of each criterion.")] = None
+    each_at_least: Annotated[float | None, typer.Option(help="A bar for each single score.")] = None
+
+    def missed(self, summaries: Iterable[report.Summary], under: Mapping[str, int]) -> Iterator[str]:
+        """What keeps a run from being good, in words; `under` counts the scores below the bar for single ones."""
+        for each in summaries:
+            if each.failed:
+                yield f"{each.criterion}: {each.failed} of {each.n + each.failed} were not rated"
+            if self.at_least is not None and each.mean is not None and each.mean < self.at_least:
+                yield f"{each.criterion}: the mean of {each.n}, {each.mean:.3f}, is under --at-least {self.at_least:g}"
+            if self.each_at_least is not None and under[each.criterion]:
+                below = f"{under[each.criterion]} of {each.n} scores are under"
+                yield f"{each.criterion}: {below} --each-at-least {self.each_at_least:g}"
 
 
 @verb("score")
@@ -53,12 +77,14 @@ def score(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what the run would ask for and cost; ask nothing.")
     ] = False,
+    html: HtmlOption = None,
     as_json: JsonOption = False,
+    bars: Bars,
 ) -> None:
     """Rate the outputs in INPUT.
 
-    Exit code: 0 all were rated, 1 some were not, 2 bad usage or input, 130 interrupted. What was done is kept: the
-    same command with the same --output goes on from there.
+    Exit code: 0 all were rated, 1 some were not, or missed a bar, and the last line says which, 2 bad usage or input,
+    130 interrupted. What was done is kept: the same command with the same --output goes on from there.
     """
     judge = asking.judge()
     gevals = [
@@ -76,9 +102,30 @@ def score(
     warn_of_embedded(judge)
     engine = running.open()
     with engine.log(running.output, running.resume) if running.output else nullcontext() as log:
-        run = ScoreRun(judge, gevals, data, log, running.max_failures, as_json, engine.rate)
-        ended = until_the_end(run.rate(), run.show)
-    raise typer.Exit(ended or (Exit.UNRATED if any(each.failed for each in run.summaries.values()) else Exit.DONE))
+        under = Counter[str]()
+        kept: list[Mapping[str, Any]] = []
+
+        def watch(row: Mapping[str, Any]) -> None:
+            if bars.each_at_least is not None and row["score"] is not None and row["score"] < bars.each_at_least:
+                under[row["criterion"]] += 1
+            if html:
+                kept.append(row)
+
+        run = ScoreRun(judge, gevals, data, log, running.max_failures, as_json, engine.rate, watch)
+
+        def show() -> None:
+            run.show()
+            if html and kept:
+                criteria = [each.criterion for each in gevals]
+                texts = {sample.id: sample.source for sample in data if sample.source is not None}
+                title = f"{Path(input).name}, rated by {judge.name}"
+                write(html, report.score_page(title, criteria, run.summaries, run.in_order(kept), texts))
+
+        ended = until_the_end(run.rate(), show)
+    missed = list(bars.missed(run.summaries.values(), under)) if ended == Exit.DONE else []
+    for each in missed:
+        say(each, "red")
+    raise typer.Exit(Exit.UNRATED if missed else ended)
 
 
 def _show_estimates(estimates: list[Estimate], as_json: bool) -> None:

@@ -1,37 +1,46 @@
 """Results as terminal tables and as one self-contained page."""
 
-from .agreement import LEVELS, agreement_plots, agreement_sections
+from .agreement import LEVELS, agreement_page, agreement_sections
 from .audit import audit_page, audit_sections
-from .labels import apart_section, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
-from .page import page
-from .ranking import ranking_sections
-from .sections import Card, Section
+from .labels import apart_section, estimate_page, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
+from .page import Items, Kind, page
+from .ranking import ranking_page, ranking_sections
+from .score import mean_of, score_page
+from .sections import Card, Section, number, shown
 from .summary import Summary, cost, estimates_table, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, print_sections, table
 
 __all__ = [
     "LEVELS",
     "Card",
+    "Items",
+    "Kind",
     "Section",
     "Summary",
-    "agreement_plots",
+    "agreement_page",
     "agreement_sections",
     "apart_section",
     "audit_page",
     "audit_sections",
     "cost",
+    "estimate_page",
     "estimate_sections",
     "estimates_table",
     "gate_junit",
     "gate_line",
     "gate_markdown",
     "gate_sections",
+    "mean_of",
+    "number",
     "page",
     "plain",
     "print_rationales",
     "print_sections",
+    "ranking_page",
     "ranking_sections",
     "ratings_table",
+    "score_page",
+    "shown",
     "summary_table",
     "table",
     "tokens",

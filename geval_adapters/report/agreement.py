@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .page import Items, Kind, page
 from .sections import Section, number
 from .terminal import plain
 
@@ -67,19 +69,63 @@ def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -
         )
 
 
-def agreement_plots(result: MetaEvaluation) -> Iterator[Section]:
-    """The pictures of a meta-evaluation."""
+def agreement_page(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -> str:
+    """The same to look at: how well the judges agree with people, beside what knows nothing of the texts."""
     from . import plots
 
-    drawn = []
-    for name, level in (("pearson", "dataset"), ("kendall_b", "document")):
-        rows: list[plots.Interval] = []
-        for judged, agreement in [*result.judges, *result.baselines]:
-            figure: Coefficient | None = getattr(getattr(agreement, level), name, None)
-            if figure is not None and figure.value is not None:
-                rows.append((_tail(judged.file), figure.value, figure.low, figure.high))
-        drawn.append(plots.intervals(rows, f"{_COEFFICIENTS[name]}, {level} level"))
-    yield Section("agreement, with 95 % intervals", plots=drawn)
+    drawn = [
+        (_tail(judged.file), figure.value, figure.low, figure.high)
+        for judged, agreement in [*result.judges, *result.baselines]
+        if (figure := agreement.dataset.pearson).value is not None
+    ]
+    best = _best_baseline(result)
+    picture = plots.intervals(
+        drawn,
+        "Pearson r with people over all items, with 95 % intervals",
+        span=(min([-0.2, *(low for *_, low, _ in drawn if low is not None)]), 1.0),
+        marks=[("without reading the texts", best[1])] if best else [],
+        x="0: as chance has it · 1: as people",
+    )
+    sections = [*agreement_sections(result, levels), *_pictures(result)]
+    title = f"Agreement with people: {result.criterion}"
+    return page(title, sections, answer=_answer(result), picture=picture, items=_items(result))
+
+
+def _best_baseline(result: MetaEvaluation) -> tuple[str, float] | None:
+    known = [(judged.file, agreement.dataset.pearson.value) for judged, agreement in result.baselines]
+    return max(((name, r) for name, r in known if r is not None), key=lambda each: each[1], default=None)
+
+
+def _answer(result: MetaEvaluation) -> list[str]:
+    said = []
+    for judged, agreement in result.judges:
+        r = agreement.dataset.pearson
+        what = f"{_tail(judged.file)} agrees with people at r {_figure(r)} over {r.n:,} items"
+        said.append(what if r.value is not None else f"{_tail(judged.file)}: r with people is {r.note or r.why_not}")
+    if best := _best_baseline(result):
+        name = _tail(best[0]).strip("()")
+        said[0] += f"; {'response length' if name == 'length' else name} alone reaches {best[1]:.3f}"
+    return [f"{each}." for each in said]
+
+
+def _items(result: MetaEvaluation) -> Items:
+    """Each item once, with people's score and every judge's."""
+    judges = [judged for judged, _ in result.judges]
+    rows = []
+    for key in dict.fromkeys(key for judged in judges for key in judged.items):
+        there = [judged.items.get(key) for judged in judges]
+        first = next(item for item in there if item is not None)
+        scores = [None if item is None else item.score for item in there]
+        apart = None if first.human is None or scores[0] is None else abs(scores[0] - first.human)
+        rows.append([key, first.document, first.system, first.human, *scores, apart, first.output])
+    columns: list[tuple[str, Kind]] = [("id", "text"), ("document", "text"), ("system", "text"), ("people", "number")]
+    columns += [(_tail(judged.file), "number") for judged in judges]
+    return Items([*columns, ("apart from people", "number"), ("output", "long")], rows)
+
+
+def _pictures(result: MetaEvaluation) -> Iterator[Section]:
+    from . import plots
+
     for judged, _ in result.judges:
         pairs = [(i.score, i.human) for i in judged.items.values() if i.score is not None and i.human is not None]
         if pairs:
@@ -112,7 +158,7 @@ def _figure(figure: Coefficient) -> str:
 
 
 def _tail(name: str) -> str:
-    return plain(Path(name).name, 60)
+    return plain(re.sub(r"(\.jsonl?|\.parquet)?(\.gz)?$", "", Path(name).name), 60)
 
 
 def _once(notes: Iterable[str]) -> list[str]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .page import page
 from .sections import Card, Section
 from .summary import cost
 from .terminal import plain
@@ -34,7 +35,7 @@ def audit_sections(audit: Audit) -> Iterator[Section]:
     yield from _recipes(audit)
 
 
-def audit_page(audit: Audit) -> Iterator[Section]:
+def audit_page(audit: Audit) -> str:
     """The same to look at: a card for each check, the recipe, and each check with its pictures."""
     cards = [
         Card(
@@ -47,9 +48,20 @@ def audit_page(audit: Audit) -> Iterator[Section]:
         )
         for check in audit.checks
     ]
-    yield Section(f"how biased is {audit.judge}?", notes=_about(audit), cards=cards)
-    yield from _recipes(audit)
-    yield from _checks(audit, draws=True)
+    sections = [Section("the checks", notes=_about(audit), cards=cards), *_recipes(audit), *_checks(audit, draws=True)]
+    return page(f"Audit of {audit.judge}", sections, answer=_answer(audit))
+
+
+def _answer(audit: Audit) -> list[str]:
+    against = [check for check in audit.checks if check.verdict not in _TONES]
+    unclear = [check.name for check in audit.checks if check.verdict == "unclear"]
+    made = len([check for check in audit.checks if check.verdict != "not measurable"])
+    first = f"{len(against)} of {made} checks count against {audit.judge}"
+    told = [f"{check.name} ({_telling(check, with_paper=False)})" for check in against]
+    return [
+        f"{first}: {'; '.join(told)}." if told else f"{first}.",
+        *([f"Not clear from so few answers: {', '.join(dict.fromkeys(unclear))}."] if unclear else []),
+    ]
 
 
 def _about(audit: Audit) -> list[str]:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from .sections import Section
+from .page import page
+from .sections import Section, shown
 from .terminal import plain
 
 if TYPE_CHECKING:
@@ -15,16 +16,30 @@ if TYPE_CHECKING:
     from ..labels.gate import Check, Gate
 
 MOST = 30
-TONES = {"pass": "good", "fail": "bad", "undecided": "warn"}
+TONES = {"pass": "good", "fail": "bad", "undecided": "open"}
 
 
-def shown(figure: Figure) -> str:
-    """A figure with its interval."""
-    if figure.value is None:
-        return "none"
-    if figure.low is None or figure.high is None:
-        return f"{figure.value:.2f}"
-    return f"{figure.value:.2f} [{figure.low:.2f}, {figure.high:.2f}]"
+def estimate_page(estimations: Sequence[Estimation]) -> str:
+    """The same to look at, with the items on which judge and people differ most."""
+    from . import plots
+
+    answer, drawn = [], []
+    for found in estimations:
+        for each in found.systems:
+            name = f"{each.system}, {found.criterion}" if each.system else found.criterion
+            if each.corrected.value is None:
+                answer.append(f"{name}: no estimate, for {each.corrected.why_not}.")
+                continue
+            figure, judge = shown(each.corrected), _number(each.judge_mean)
+            made = f"from {each.labels:,} labels of {each.n:,} items; the judge alone says {judge}"
+            answer.append(f"People would give {name} {figure} on average, {made}.")
+            drawn.append((f"{name}: people", each.corrected.value, each.corrected.low, each.corrected.high))
+            if each.judge_mean is not None:
+                drawn.append((f"{name}: judge alone", each.judge_mean, None, None))
+    ends = [end for _, *values in drawn for end in values if end is not None]
+    picture = plots.intervals(drawn, "people's mean, with 95 % intervals", span=plots.padded(ends)) if drawn else ""
+    sections = [each for one in estimations for each in (*estimate_sections(one), apart_section(one))]
+    return page("What people would say", sections, answer=answer[:8], picture=picture)
 
 
 def estimate_sections(found: Estimation, most: int = MOST) -> Iterator[Section]:

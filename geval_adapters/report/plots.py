@@ -1,146 +1,177 @@
-"""Pictures for the HTML pages, as inline SVG that needs nothing from outside."""
+"""Pictures for the HTML pages."""
 
 from __future__ import annotations
 
-import io
-import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
-from ..errors import require
+from .svg import Chart, Span
 
 Interval = tuple[str, float, float | None, float | None]
 """A name, a value, and the interval's two ends."""
 
-INK = "#808890"  # readable on a light page and on a dark one
-ACCENT = "#3b82c4"
-COLOURS = (ACCENT, "#d08a2e", "#4c9f70", "#b0588f", INK)
-VERDICTS = {"beyond": "#d05050", "unclear": "#d08a2e", "within": "#4c9f70", "": ACCENT}
+Series = Mapping[str, Sequence[tuple[float, float]]]
+"""Pairs of numbers by the name of what they belong to."""
+
+VERDICTS = {"beyond": "bad", "unclear": "open", "within": "good", "": "c0"}
 """Colours of a statistic by its verdict."""
 
 
 def scatter(judge: Sequence[float], human: Sequence[float], title: str) -> str:
     """People's scores over the judge's; the area of a dot grows with the number of items that fall on it."""
-    with _figure(4.6, 3.6) as (axes, svg):
-        counts = Counter(zip((round(x, 2) for x in judge), (round(y, 2) for y in human), strict=True))
-        places = list(counts)
-        axes.scatter(
-            [x for x, _ in places], [y for _, y in places], s=[12 * counts[place] for place in places],
-            color=ACCENT, alpha=0.45, linewidths=0,
-        )  # fmt: skip
-        axes.set(xlabel="judge", ylabel="people", title=title)
-    return str(svg())
+    counts = Counter(zip((round(x, 2) for x in judge), (round(y, 2) for y in human), strict=True))
+    chart = Chart(380, 300, padded(judge), padded(human))
+    chart.axes("judge", "people")
+    most = max(counts.values(), default=1)
+    for (x, y), count in counts.items():
+        chart.dot(x, y, "c0 soft", 2.5 + 7.5 * (count / most) ** 0.5, f"judge {x:g}, people {y:g}: {count}")
+    return chart.figure(title)
 
 
-def histogram(columns: Mapping[str, Sequence[float]], title: str, x: str = "score", y: str = "items") -> str:
-    """How often each value is given, by whom."""
-    with _figure(4.6, 3.6) as (axes, svg):
-        axes.hist(list(columns.values()), bins=20, label=list(columns), color=COLOURS[: len(columns)])
-        axes.set(xlabel=x, ylabel=y, title=title)
-        if len(columns) > 1:
-            axes.legend(frameon=False, labelcolor=INK)
-    return str(svg())
+def histogram(
+    columns: Mapping[str, Sequence[float]],
+    title: str,
+    x: str = "score",
+    y: str = "items",
+    span: Span | None = None,
+    steps: Sequence[float] = (),
+) -> str:
+    """How often each value is given, by whom; a bar for each step of a short scale, else 20 over the span."""
+    values = [value for column in columns.values() for value in column]
+    low, high = span or (min(values, default=0.0), max(values, default=1.0))
+    short = 2 <= len(steps) <= 12 and set(values) <= set(steps)
+    if short:
+        edges = list(steps)
+        half = min(b - a for a, b in pairwise(edges)) / 2
+        low, high, width = edges[0] - half, edges[-1] + half, 2 * half
+        places = {step: place for place, step in enumerate(edges)}
+        counts = {name: Counter(places[value] for value in column) for name, column in columns.items()}
+        starts = [step - half for step in edges]
+    else:
+        width = (high - low) / 20 or 1.0
+        counts = {
+            name: Counter(min(19, int((value - low) / width)) for value in column) for name, column in columns.items()
+        }
+        starts = [low + place * width for place in range(20)]
+    most = max((count for each in counts.values() for count in each.values()), default=1)
+    chart = Chart(380, 240, (low, max(high, low + width)), (0, most * 1.05))
+    chart.axes(x, y, steps=steps if short else (), whole=True)
+    for series, each in enumerate(counts.values()):
+        share = 0.88 * width / len(counts)
+        for place, count in each.items():
+            left = starts[place] + 0.06 * width + series * share
+            chart.box((left, left + share), (0, count), f"c{series % 5}", f"{count}")
+    return chart.figure(title, list(columns) if len(columns) > 1 else ())
 
 
-def intervals(rows: Sequence[Interval], title: str, band: tuple[float, float] | None = None) -> str:
-    """A value with its interval, one row each; the band behind them is what is tolerated."""
-    with _figure(7.2, 0.9 + 0.34 * len(rows)) as (axes, svg):
-        if band:
-            ends = [end for _, *values in rows for end in values if end is not None]
-            left, right = max(band[0], min(*ends, 0.0)), min(band[1], max(*ends, 0.0, band[0]))
-            axes.axvspan(left, right, color=VERDICTS["within"], alpha=0.12, linewidth=0)
-        for place, (_, value, low, high) in enumerate(reversed(rows)):
-            if low is not None and high is not None:
-                axes.plot([low, high], [place, place], color=ACCENT, linewidth=2, alpha=0.6)
-            axes.plot([value], [place], "o", color=ACCENT)
-        axes.set_yticks(range(len(rows)), [name for name, *_ in reversed(rows)])
-        axes.axvline(0, color=INK, linewidth=0.6)
-        axes.set(title=title)
-        axes.margins(y=0.3 / max(1, len(rows)))
-    return str(svg())
+def intervals(
+    rows: Sequence[Interval],
+    title: str,
+    band: Span | None = None,
+    span: Span | None = None,
+    marks: Sequence[tuple[str, float]] = (),
+    x: str = "",
+) -> str:
+    """A value with its interval, one row each, under its name.
+
+    Args:
+        rows: the values.
+        title: what they are.
+        band: what is tolerated, shaded behind them.
+        span: what the axis spans; default: as far as the intervals reach, and 0.
+        marks: places on the axis that say what good is, by name.
+        x: the axis's name.
+    """
+    ends = [end for _, *values in rows for end in values if end is not None] + [place for _, place in marks]
+    low, high = span or padded([*ends, 0.0])
+    height = 34.0 * len(rows) + 40 + 12 * bool(marks)
+    chart = Chart(460, height + 14 * bool(x), (low, high), (0, len(rows)), left=20, bottom=26 + 14 * bool(x), top=14)
+    if band:
+        chart.box((max(band[0], low), min(band[1], high)), (0, len(rows)), "good faint")
+    chart.axes(x)
+    if low <= 0 <= high:
+        chart.line([(0, 0), (0, len(rows))], "axis")
+    for name, place in marks:
+        chart.line([(place, 0), (place, len(rows))], "dashed")
+        chart.text(chart.at_x(place), 10, name, "middle" if chart.at_x(place) < 360 else "end")
+    for place, (name, value, left, right) in enumerate(rows):
+        y = len(rows) - place - 0.72
+        told = f"{value:.2f}" + (f" [{left:.2f}, {right:.2f}]" if left is not None and right is not None else "")
+        chart.text(chart.left + 4, chart.at_y(y) - 8, name, "name")
+        chart.text(chart.right, chart.at_y(y) - 8, told, "end")
+        if left is not None and right is not None:
+            chart.line([(left, y), (right, y)], "c0 thick")
+        chart.dot(value, y, "c0", 4.5, f"{name}: {told}")
+    return chart.figure(title)
 
 
-def gauge(estimate: tuple[float, float | None, float | None], band: tuple[float, float] | None, verdict: str) -> str:
+def gauge(estimate: tuple[float, float | None, float | None], band: Span | None, verdict: str) -> str:
     """One value with its interval over what is tolerated; from 0 to 1, or from -1 to 1 where it can be negative."""
     value, low, high = estimate
     left = 0.0 if value >= 0 and (low is None or low >= 0) and (band is None or band[0] >= 0) else -1.0
-    with _figure(2.6, 0.55) as (axes, svg):
-        axes.set(xlim=(left, 1), ylim=(-1, 1), yticks=[], xticks=[left, (left + 1) / 2, 1])
-        axes.spines[["left"]].set_visible(False)
-        if band:
-            axes.axvspan(max(band[0], left), min(band[1], 1), color=VERDICTS["within"], alpha=0.18, linewidth=0)
-        if low is not None and high is not None:
-            axes.plot([low, high], [0, 0], color=VERDICTS[verdict], linewidth=4, alpha=0.5, solid_capstyle="round")
-        axes.plot([value], [0], "o", color=VERDICTS[verdict], markersize=8, clip_on=False)
-    return str(svg())
+    chart = Chart(260, 44, (left, 1), (-1, 1), left=12, bottom=18, top=4)
+    if band:
+        chart.box((max(band[0], left), min(band[1], 1)), (-1, 1), "good faint")
+    chart.line([(left, -1), (1, -1)], "axis")
+    for step in (left, (left + 1) / 2, 1):
+        chart.text(chart.at_x(step), 38, f"{step:g}", "middle")
+    if low is not None and high is not None:
+        chart.line([(low, 0), (high, 0)], f"{VERDICTS[verdict]} thick")
+    chart.dot(value, 0, VERDICTS[verdict], 5)
+    return chart.figure()
 
 
-def points(series: Mapping[str, Sequence[tuple[float, float]]], title: str, x: str, y: str) -> str:
+def points(series: Series, title: str, x: str, y: str) -> str:
     """Pairs of numbers, in a colour for each series; many series of one pair each are named beside it."""
-    named = len(series) > len(COLOURS)
-    with _figure(4.6, 3.6) as (axes, svg):
-        for place, (name, pairs) in enumerate(series.items()):
-            colour = ACCENT if named else COLOURS[place]
-            axes.plot(*zip(*pairs, strict=True), "o", color=colour, alpha=0.6, markeredgewidth=0, label=name)
-            if named:
-                axes.annotate(name, pairs[0], xytext=(4, 3), textcoords="offset points", fontsize=7, color=INK)
-        axes.set(xlabel=x, ylabel=y, title=title)
-        if not named and len(series) > 1:
-            axes.legend(frameon=False, labelcolor=INK)
-    return str(svg())
+    named = len(series) > 5
+    chart = _plane(series, x, y)
+    for place, (name, pairs) in enumerate(series.items()):
+        for pair in pairs:
+            chart.dot(*pair, "c0 soft" if named else f"c{place} soft", 4, name)
+        if named and pairs:
+            chart.text(chart.at_x(pairs[0][0]) + 5, chart.at_y(pairs[0][1]) - 4, name, "small")
+    return chart.figure(title, [] if named or len(series) < 2 else list(series))
 
 
-def lines(series: Mapping[str, Sequence[tuple[float, float]]], title: str, x: str, y: str) -> str:
+def lines(series: Series, title: str, x: str, y: str) -> str:
     """Pairs of numbers joined up, in a colour for each series."""
-    with _figure(4.6, 3.6) as (axes, svg):
-        for (name, pairs), colour in zip(series.items(), COLOURS, strict=False):
-            axes.plot(*zip(*pairs, strict=True), "o-", color=colour, label=name)
-        axes.set(xlabel=x, ylabel=y, title=title)
-        axes.legend(frameon=False, labelcolor=INK)
-    return str(svg())
+    chart = _plane(series, x, y)
+    for place, (name, pairs) in enumerate(series.items()):
+        chart.line(pairs, f"c{place % 5}")
+        for pair in pairs:
+            chart.dot(*pair, f"c{place % 5}", 3, name)
+    return chart.figure(title, list(series))
 
 
 def matrix(rows: Mapping[str, Sequence[float | None]], title: str) -> str:
     """Correlations of everything with everything, in numbers and shades."""
     names = list(rows)
-    values = [[0.0 if cell is None else cell for cell in row] for row in rows.values()]
-    with _figure(1.4 + 0.8 * len(names), 1.0 + 0.7 * len(names)) as (axes, svg):
-        axes.imshow(values, cmap="RdBu", vmin=-1.3, vmax=1.3, alpha=0.75)
-        for i, row in enumerate(rows.values()):
-            for j, cell in enumerate(row):
-                text = "-" if cell is None else f"{cell:.2f}"
-                axes.text(j, i, text, ha="center", va="center", color="#202428", fontsize=9)
-        axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
-        axes.set_yticks(range(len(names)), names)
-        axes.set(title=title)
-    return str(svg())
+    label = 8 + 6.2 * max(min(len(name), 24) for name in names)
+    size = len(names)
+    chart = Chart(label + 52 * size + 12, 40 * size + 24, (0, size), (0, size), left=label, bottom=4, top=20)
+    for i, (name, row) in enumerate(rows.items()):
+        y = size - i - 1
+        chart.text(label - 6, chart.at_y(y + 0.5) + 4, name[:24], "end")
+        chart.text(chart.at_x(i + 0.5), 14, name[:8], "middle")
+        for j, cell in enumerate(row):
+            shade = "none" if cell is None else f"{'c0' if cell >= 0 else 'bad'} s{min(9, round(abs(cell) * 9))}"
+            chart.box((j + 0.02, j + 0.98), (y + 0.03, y + 0.97), shade)
+            chart.text(
+                chart.at_x(j + 0.5), chart.at_y(y + 0.5) + 4, "-" if cell is None else f"{cell:.2f}", "middle ink"
+            )
+    return chart.figure(title)
 
 
-@contextmanager
-def _figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
-    require("plots", "matplotlib")
-    from matplotlib import rc_context
-    from matplotlib.backends.backend_svg import FigureCanvasSVG
-    from matplotlib.figure import Figure
+def _plane(series: Series, x: str, y: str) -> Chart:
+    pairs = [pair for each in series.values() for pair in each]
+    chart = Chart(380, 300, padded([first for first, _ in pairs]), padded([second for _, second in pairs]))
+    chart.axes(x, y)
+    return chart
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasSVG(figure)
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
 
-    def svg() -> str:
-        axes.patch.set_alpha(0)
-        axes.tick_params(colors=INK)
-        for part in (axes.title, axes.xaxis.label, axes.yaxis.label):
-            part.set(color=INK, fontsize=10)
-        for spine in axes.spines.values():
-            spine.set_color(INK)
-        out = io.StringIO()
-        figure.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
-        text = re.sub(r"(?s)<metadata>.*?</metadata>", "", out.getvalue())
-        return text[text.index("<svg") :]
-
-    with rc_context({"text.parse_math": False}):  # a name with a $ in it is a name
-        yield axes, svg
+def padded(values: Sequence[float]) -> Span:
+    """What values span, with a little room at both ends."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    room = (high - low) * 0.05 or 0.5
+    return low - room, high + room

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from .page import Items, Kind, page
 from .sections import Section, number
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
+
+_RANKING = "ranking by {}"
 
 
 def ranking_sections(result: Ranked) -> Iterator[Section]:
@@ -36,7 +39,63 @@ def ranking_sections(result: Ranked) -> Iterator[Section]:
         for place in result.places
     ]  # fmt: skip
     heads = ("candidate", "document", "rank", "score", "± std. error", "people")
-    yield Section(f"ranking by {result.method}", heads, rows, result.notes)
+    yield Section(_RANKING.format(result.method), heads, rows, result.notes)
     if result.methods:
         rows = [[name, number(rho)] for name, rho in result.methods.items()]
         yield Section("Spearman ρ of the ranking with people's, by method", ("method", "ρ"), rows)
+
+
+def ranking_page(result: Ranked, texts: Mapping[tuple[str | None, str], str]) -> str:
+    """The same to look at; `texts` are the candidates', by document and id."""
+    columns: list[tuple[str, Kind]] = [
+        *(("candidate", "text"), ("document", "text"), ("rank", "number"), ("score", "number")),
+        *(("± error", "number"), ("people", "number"), ("text", "text"), ("whole text", "long")),
+    ]
+    rows: list[list[Any]] = []
+    for place in result.places:
+        text = texts.get((place.document, place.candidate))
+        own = [place.candidate, place.document, place.rank, place.score, place.std_error, place.human]
+        rows.append([*own, text, text])
+    there = [at for at in range(len(columns)) if any(row[at] is not None for row in rows)]
+    items = Items([columns[at] for at in there], [[row[at] for at in there] for row in rows])
+    sections = [section for section in ranking_sections(result) if section.title != _RANKING.format(result.method)]
+    title = f"Ranking by {result.criterion}"
+    return page(title, sections, answer=list(_answer(result)), picture=_picture(result), items=items)
+
+
+def _answer(result: Ranked) -> Iterator[str]:
+    documents = len({place.document for place in result.places})
+    first = [place for place in result.places if place.rank == 1]
+    if documents == 1 and first:
+        names = " and ".join(place.candidate for place in first[:3])
+        error = "" if first[0].std_error is None else f" ± {first[0].std_error:.3f}"
+        score = f" (score {number(first[0].score)}{error})"
+        yield f"First of {len(result.places)} by {result.criterion}: {names}{score}, from {result.calls:,} comparisons."
+    else:
+        yield f"{len(result.places):,} candidates of {documents:,} documents, from {result.calls:,} comparisons."
+    position = result.position
+    if position.n_pairs and position.flip_rate is not None:
+        yield f"{position.flip_rate:.0%} of {position.n_pairs:,} verdicts flip when the two change places."
+    if result.unread:
+        yield f"{result.unread:,} comparisons could not be read, and are not in it."
+
+
+def _picture(result: Ranked) -> str:
+    from . import plots
+
+    position = result.position
+    if len({place.document for place in result.places}) == 1 and len(result.places) <= 40:
+        drawn = [
+            (
+                place.candidate, place.score,
+                None if place.std_error is None else place.score - 1.96 * place.std_error,
+                None if place.std_error is None else place.score + 1.96 * place.std_error,
+            )
+            for place in sorted(result.places, key=lambda each: each.rank or len(result.places))
+            if place.score is not None
+        ]  # fmt: skip
+        return plots.intervals(drawn, f"scores by {result.method}, with 95 % intervals where there are standard errors")
+    if position.p_first is None:
+        return ""
+    rows: list[plots.Interval] = [("the first of the two wins", position.p_first, position.low, position.high)]
+    return plots.intervals(rows, "how often the first position wins", span=(0.0, 1.0), marks=[("fair", 0.5)])

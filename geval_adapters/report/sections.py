@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..agreement.intervals import Figure
 
 
 @dataclass(frozen=True)
@@ -38,3 +42,12 @@ class Section:
 def number(value: float | None) -> str:
     """Three decimals, two digits where it is tiny, `-` where there is none."""
     return "-" if value is None else f"{value:.2g}" if abs(value) < 0.001 else f"{value:.3f}"
+
+
+def shown(figure: Figure) -> str:
+    """A figure with its interval, or with the words that say why there is none."""
+    if figure.value is None:
+        return "undefined"
+    if figure.low is None or figure.high is None:
+        return f"{figure.value:.3f}" + (f" ({figure.why_not})" if figure.why_not else "")
+    return f"{figure.value:.3f} [{figure.low:.3f}, {figure.high:.3f}]"

@@ -130,6 +130,14 @@ class RankRun:
         judged = {name: document.outcomes for name, document in self.documents.items()}
         return ranked(criterion.name, method, judged, human, systems=False)
 
+    def texts(self) -> dict[tuple[str | None, str], str]:
+        """The candidates' texts, by document and id."""
+        return {
+            (name, sample.id): sample.output
+            for name, document in self.documents.items()
+            for sample in document.samples.values()
+        }
+
     def rows(self) -> Iterator[dict[str, Any]]:
         """One row per candidate of the documents that are ranked."""
         for document in self.documents.values():

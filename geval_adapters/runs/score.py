@@ -34,6 +34,8 @@ async def rate_here(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[d
 class ScoreRun:
     """`geval score`: ratings to the output as they come, a progress bar, and what is printed at the end.
 
+    `watch` is shown each row that counts: the new ones, and those that were there.
+
     Raises:
         InputError: the output holds other things than ratings of these samples by this judge.
     """
@@ -49,6 +51,7 @@ class ScoreRun:
         max_failures: float,
         as_json: bool,
         rate: Rate = rate_here,
+        watch: Callable[[Mapping[str, Any]], None] = lambda row: None,
     ) -> None:
         self.judge = judge
         self.gevals = gevals
@@ -57,6 +60,7 @@ class ScoreRun:
         self.summaries = {each.criterion.name: report.Summary(each.criterion.name) for each in gevals}
         self._log = log
         self._rate = rate
+        self._watch = watch
         self._breaker = Breaker(max_failures)
         self._first: list[Mapping[str, Any]] = []
         self._done: set[tuple[str, str]] = set()
@@ -109,6 +113,7 @@ class ScoreRun:
 
     def _count(self, row: Mapping[str, Any]) -> None:
         self.summaries[row["criterion"]].add(row)
+        self._watch(row)
         if len(self._first) <= self.SHOWN:
             self._first.append(row)
 
@@ -125,7 +130,7 @@ class ScoreRun:
         else:
             console = output_console()
             if len(self._first) <= self.SHOWN:
-                ratings = self._in_order()
+                ratings = self.in_order(self._first)
                 console.print(report.ratings_table(ratings, console))
                 report.print_rationales(ratings, console)
             console.print(report.summary_table(summaries, console))
@@ -139,11 +144,11 @@ class ScoreRun:
         for note in self._notes():
             say(note)
 
-    def _in_order(self) -> list[Mapping[str, Any]]:
-        """The ratings that are shown, in the order of the input."""
+    def in_order(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Rows in the order of the criteria, then of the input."""
         places = {sample.id: place for place, sample in enumerate(self.data)}
         names = list(self.summaries)
-        return sorted(self._first, key=lambda row: (names.index(row["criterion"]), places[row["id"]]))
+        return sorted(rows, key=lambda row: (names.index(row["criterion"]), places[row["id"]]))
 
     def _notes(self) -> Iterator[str]:
         yield from self.data.notes()

@@ -323,7 +323,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checks = ["self-preference", "position", "anchoring"]
     found = asyncio.run(audit("x.jsonl", samples, BOTH, synthetic.AlwaysFirst(), checks=checks, budget=200))
     path = tmp_path_factory.mktemp("page") / "audit.html"
-    path.write_text(report.page("Audit", report.audit_page(found)), encoding="utf-8")
+    path.write_text(report.audit_page(found), encoding="utf-8", errors="replace")
     return path
 
 
