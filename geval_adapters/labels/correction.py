@@ -33,8 +33,8 @@ FEW_LABELS, MANY_LABELS = 15, 100
 
 Chosen once, by `benchmarks/labels.py`: a slope fitted on fewer than 15 labels costs more width than it saves."""
 UNLABELLED = "it has no label of its own"
-DIFFERING = 5
-"""Labels that must differ from the commonest one: an interval from fewer rests on luck (82 % fives, 12 labels)."""
+DIFFERING = 7
+"""Labels that must differ from the commonest one, or half of all labels: an interval from fewer rests on luck."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,27 @@ class Estimate:
         """Degrees of freedom: documents that hold a label, less one."""
         return int(self.labelled.sum()) - 1
 
+    @property
+    def skewed(self) -> float:
+        """How far the interval's middle lies from the value, in standard errors.
+
+        Where most labels are fives, a sample that happens to hold few others has too high a mean and too small an
+        error at once. Hall (1992, J. R. Stat. Soc. B 54, 221) sets that right by γ (1 + 2 z²) / 6, γ being the skewness
+        of the mean; from fewer than `FEW_LABELS` documents nobody can tell it. On SummEval's consistency, with 82 %
+        fives and 50 labels, the lower end then lies above the truth in .02 instead of .06 of cases.
+        """
+        squares = float(self.errors @ self.errors)
+        if self.df + 1 < FEW_LABELS or not squares:
+            return 0.0
+        return float((self.errors**3).sum()) / squares**1.5 * (1 + 2 * 1.96**2) / 6
+
     def figure(self, confidence: float = 0.95) -> Figure:
         """The mean with its t interval."""
         error = self.std_error
         if self.value is None or error is None:
             return Figure(self.value, None, None, self.n, self.method, self.why_not)
-        half = -float(stdtrit(self.df, (1 - confidence) / 2)) * error
-        return Figure(self.value, self.value - half, self.value + half, self.n, self.method)
+        middle, half = self.value + self.skewed * error, -float(stdtrit(self.df, (1 - confidence) / 2)) * error
+        return Figure(self.value, middle - half, middle + half, self.n, self.method)
 
     def labels_for(self, std_error: float) -> int | None:
         """Labels in all at which the standard error falls to this; None where no number of labels would do.
@@ -89,11 +103,11 @@ class Estimate:
         return math.ceil(self.n * self.labelling / (std_error**2 - rest)) if std_error**2 > rest else None
 
     def p(self, null: float = 0.0) -> float | None:
-        """Two-sided p of the mean being `null`."""
+        """Two-sided p of the mean being `null`; below .05 where the 95 % interval does not hold it."""
         error = self.std_error
-        if self.value is None or error is None:
+        if self.value is None or not error:
             return None
-        return float(2 * stdtr(self.df, -abs(self.value - null) / error))
+        return float(2 * stdtr(self.df, -abs((self.value - null) / error + self.skewed)))
 
     def minus(self, other: Estimate) -> Estimate:
         """The difference of two means over the same documents: what a document does to both cancels."""
@@ -127,8 +141,8 @@ def corrected_mean(
 
     Returns:
         The mean with its 95 % interval: t with (labelled documents − 1) degrees of freedom, errors clustered by
-        document. `n` counts labels, `method` says which was used. No interval, with the reason, from labels of fewer
-        than 6 documents or from labels that are nearly all the same.
+        document, moved by as much as these are skewed. `n` counts labels, `method` says which was used. No interval,
+        with the reason, from labels of fewer than 6 documents or from labels that are nearly all the same.
 
     Raises:
         ValueError: different lengths, an infinite value, a probability outside (0, 1], or an unknown method.
