@@ -146,9 +146,15 @@ class Sequential:
             return least - asked
         if not scores:
             return min(asked, most - asked)
+        wished = ceil(len(scores) * (self.std_error(scores) / self.target) ** 2 - 1e-9)
+        return max(0, min(wished - len(scores), asked, most - asked))
+
+    def std_error(self, scores: Sequence[float]) -> float:
+        """The standard error that the rule goes by, which is the one to report: the usual one is too small just where
+        sampling stopped early, because a few replies happened to agree.
+        """
         mean = fmean(scores)
-        variance = (sum((score - mean) ** 2 for score in scores) + (self.span / 2) ** 2) / len(scores)
-        return max(0, min(ceil(variance / self.target**2) - len(scores), asked, most - asked))
+        return (sum((score - mean) ** 2 for score in scores) + (self.span / 2) ** 2) ** 0.5 / len(scores)
 
 
 class Sampling:
@@ -218,7 +224,11 @@ class Sampling:
         while more := self._wanted(replies, n):
             asked = len(replies.replies)
             replies += await self._ask_all(questions, range(asked, asked + more), n, logprobs=False)
-        return replies.sampled("samples" if n > 1 else "single", n)
+        sampled = replies.sampled("samples" if n > 1 else "single", n)
+        if self.sequential is None or not sampled.combined.n_valid:
+            return sampled
+        scores = [reading.score for reading in replies.readings(False) if reading.score is not None]
+        return replace(sampled, combined=replace(sampled.combined, std_error=self.sequential.std_error(scores)))
 
     async def _asks_for_logprobs(self) -> bool:
         if self.readout == "samples" or self._gives_none:

@@ -83,7 +83,7 @@ class Estimate:
         squares = float(self.errors @ self.errors)
         if self.df + 1 < FEW_LABELS or not squares:
             return 0.0
-        return float((self.errors**3).sum()) / squares**1.5 * (1 + 2 * 1.96**2) / 6
+        return float((self.errors**3).sum() / squares**1.5 * (1 + 2 * 1.96**2) / 6)
 
     def figure(self, confidence: float = 0.95) -> Figure:
         """The mean with its t interval."""

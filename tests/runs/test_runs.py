@@ -539,6 +539,7 @@ def test_adaptive_sampling_stops_where_replies_agree(server: Server, geval):
     assert 3 <= clear["n_valid"] <= 8
     assert 12 <= unclear["n_valid"] <= 20
     assert "|n:3-20@0.1|" in clear["signature"]
+    assert 0 < clear["std_error"] <= 0.1 * 4, "three replies that agree are no certainty"
     assert clear["signature"] == unclear["signature"]
     assert {request.get("temperature") for request in server.requests} == {1}
     (summary,) = json.loads(out)["criteria"]
@@ -573,6 +574,31 @@ def test_adaptive_sampling_keeps_the_agreement_with_people_at_half_the_price(dat
             lost.append(np.corrcoef(every, human)[0, 1] - np.corrcoef(some, human)[0, 1])
         assert abs(np.mean(lost)) < 0.01, name
     assert asked <= stored / 2
+
+
+def test_adaptive_sampling_reports_an_error_that_covers(data: Path):
+    """Of 20 real replies in random order, how often those asked for lie around the mean of all as the error says."""
+    dice = random.Random(0)
+    held = {"regularised": [], "plain": []}
+    for name in ("coherence", "engagingness", "groundedness", "naturalness"):
+        criterion = find_criterion(f"topical_chat/{name}")
+        span = criterion.scale.high - criterion.scale.low
+        rule = Sequential(0.1 * span, span)
+        with gzip.open(data / "responses" / f"topical_chat_gpt3.5_{name[:3]}_rate_explain.json.gz") as file:
+            rows = json.load(file)
+        for row in rows[::4]:
+            read = (read_text(reply, criterion.scale, "rate_explain").score for reply in row["all_responses"])
+            scores = [score for score in read if score is not None]
+            dice.shuffle(scores)
+            taken = 0
+            while more := rule.wanted(scores[:taken], taken, len(scores)):
+                taken += more
+            if taken < 20:
+                off = abs(mean(scores[:taken]) - mean(scores))
+                held["regularised"].append(off <= 1.96 * rule.std_error(scores[:taken]))
+                held["plain"].append(off <= 1.96 * np.std(scores[:taken], ddof=1) / taken**0.5)
+    assert np.mean(held["regularised"]) > 0.96
+    assert np.mean(held["plain"]) < 0.85
 
 
 def mean(scores: list[float | None]) -> float:
