@@ -2,6 +2,7 @@
 
 from .agreement import LEVELS, agreement_page, agreement_sections
 from .audit import audit_page, audit_sections
+from .changes import changes_page, changes_sections
 from .labels import apart_section, estimate_page, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
 from .page import Items, Kind, page
 from .ranking import ranking_page, ranking_sections
@@ -22,6 +23,8 @@ __all__ = [
     "apart_section",
     "audit_page",
     "audit_sections",
+    "changes_page",
+    "changes_sections",
     "cost",
     "estimate_page",
     "estimate_sections",
