@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import re
+import runpy
 import shlex
 import shutil
 import sys
@@ -48,7 +49,7 @@ def judge(request: dict) -> dict:
     """A rating, or a verdict, that depends on the texts alone."""
     text = request["messages"][0]["content"]
     drawn = int(hashlib.md5(text.encode()).hexdigest(), 16)
-    if any(word in text for word in ("Which", "which of")) and "Rating" not in text:
+    if "Rate the" not in text and "Rating" not in text and "Which" in text:
         return completion(*["AB"[drawn % 2]] * request.get("n", 1), logprobs=[{"A": 0.3, "B": 0.7}])
     scale = re.search(r"\((\d+)-(\d+)\)", text)
     low, high = map(int, scale.groups()) if scale else (1, 5)
@@ -117,17 +118,7 @@ def test_links_lead_somewhere(page):
         assert target.startswith("https://") or (page.parent / target).exists(), target
 
 
-def test_the_reference_names_every_command_and_option():
-    from typer.main import get_command
-
-    text = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    for name, command in get_command(cli.app).commands.items():
-        assert f"## geval {name}\n" in text, name
-        section = text.partition(f"## geval {name}\n")[2].partition("\n## ")[0] + text.partition("\n## geval")[0]
-        missing = {
-            option
-            for parameter in command.params
-            for option in (*parameter.opts, *parameter.secondary_opts)
-            if option.startswith("--") and option != "--help" and f"`{option}" not in section
-        }
-        assert not missing, (name, missing)
+def test_the_reference_is_what_the_command_line_says():
+    written = runpy.run_path(str(ROOT / "docs" / "commands.py"))["page"]()
+    message = "run: uv run python docs/commands.py"
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == written, message

@@ -4,7 +4,6 @@ import asyncio
 import json
 import math
 import pickle
-import re
 import sys
 import threading
 import time
@@ -15,7 +14,6 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from multiprocessing import get_context
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -888,24 +886,6 @@ def test_it_works_with_langsmiths_pytest_plugin(pytester: pytest.Pytester, monke
     pytester.runpytest_inprocess().assert_outcomes(passed=1)
     pytester.makepyfile(PYTEST_FILE.replace("Rating: 4", "Rating: 2"))
     pytester.runpytest_inprocess().assert_outcomes(failed=1)
-
-
-def snippets() -> list[Any]:
-    """The Python examples of the readme files, those for pytest and Ray (see `test_ray.py`) aside."""
-    root = Path(__file__).parents[2]
-    return [
-        pytest.param(block, id=f"{file}-{number}")
-        for file in ("README.md", "integrations/langchain_geval/README.md")
-        for number, block in enumerate(re.findall(r"```python\n(.*?)```", (root / file).read_text(), re.DOTALL))
-        if "pytest" not in block and "import ray" not in block
-    ]
-
-
-@embedded
-@pytest.mark.parametrize("snippet", snippets())
-def test_the_examples_of_the_readme_run(snippet: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(snippet, {})
-    assert capsys.readouterr().out.strip()
 
 
 def test_a_batch_takes_as_long_as_its_slowest_and_not_all_in_turn() -> None:

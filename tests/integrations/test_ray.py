@@ -234,8 +234,8 @@ def test_a_document_that_a_worker_cannot_finish_gives_the_verdicts_that_were_pai
     assert isinstance(error, StopError) and str(error).startswith("3 requests were sent")
 
 
-def test_the_example_of_the_readme_runs(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+def test_the_example_of_the_docs_runs(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    readme = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
     (snippet,) = (block for block in re.findall(r"```python\n(.*?)```", readme, re.DOTALL) if "import ray" in block)
     exec(snippet.replace("local/smollm2", MODEL), {})
     assert [line.rpartition(" ")[2] for line in capsys.readouterr().out.splitlines()] == ["None", "None"]
