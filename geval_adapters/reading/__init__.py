@@ -4,12 +4,12 @@ from ..criteria import FORMS
 from .distribution import MIN_COVERAGE, Reading
 from .text import read_text
 from .tokens import read_logprobs
-from .verdict import VERDICTS, read_verdict, read_verdict_logprobs
+from .verdict import LABELS, read_verdict, read_verdict_logprobs
 
 __all__ = [
     "FORMS",
+    "LABELS",
     "MIN_COVERAGE",
-    "VERDICTS",
     "Reading",
     "read_logprobs",
     "read_text",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -32,10 +32,66 @@ def find_in_prose(text: str, scale: Scale, form: str, name: str) -> Found | str:
 _REFUSAL = re.compile(r"\b(?:I(?:'m| am) (?:sorry|unable|not able)|I (?:can(?:no|')t|won't)|as an AI)\b", re.IGNORECASE)
 
 
-def _reason(text: str, barred: str) -> str:
+def _reason(text: str, barred: str | None) -> str:
     said = " ".join(text.replace("\0", " ").split())
     reason = "the judge refused" if _REFUSAL.search(text) else "no rating in the reply"
     return f"{reason}{f' ({barred})' if barred else ''}: {said[:80]}{'…' if len(said) > 80 else ''}"
+
+
+def without_barred(
+    line: str, kinds: str, values: int, bars: Sequence[Rule], worth: Callable[[int], float | None]
+) -> tuple[str, tuple[int, str] | None]:
+    """The line with the values that are something else marked as such; which was the first of them, and what it is.
+
+    Args:
+        line: symbols of a text.
+        kinds: which symbols are values.
+        values: how many of them there are.
+        bars: the rules.
+        worth: what the value at a place is worth.
+    """
+    table = {ord(kind): symbols()["BARRED"] for kind in kinds}
+    first: tuple[int, str] | None = None
+    for rule in bars:
+        if values < rule.values:
+            continue
+        matches = list(rule.regex.finditer(line))
+        if rule.several and len({worth(match.start("barred")) for match in matches}) < 2:
+            continue
+        for match in matches:
+            groups = match.groupdict()
+            if groups.get("spared") is not None:
+                continue
+            start, end = match.span("barred") if "barred" in groups else match.span()
+            piece = line[start:end]
+            changed = piece.translate(table)
+            line = line[:start] + changed + line[end:]
+            if first is None and changed != piece:
+                first = start + next(at for at in range(len(piece)) if piece[at] != changed[at]), rule.name
+    return line, first
+
+
+def strongest(line: str, supports: Sequence[Support]) -> tuple[int, dict[int, bool]]:
+    """The highest strength of a support, and where the values that have it stand, each with whether it is for them."""
+    surest = 0
+    hits: dict[int, bool] = {}
+    for strength, regex in supports:
+        if strength < surest:
+            break
+        for match in regex.finditer(line):
+            surest = strength
+            against = "against" in regex.groupindex and match.start("against") >= 0
+            hits[match.start("against" if against else "rating")] = not against
+    return surest, hits
+
+
+Support = tuple[int, re.Pattern[str]]
+"""A rule's strength and its pattern."""
+
+
+def by_strength(rules: Sequence[Rule]) -> tuple[Support, ...]:
+    """The rules' strengths and patterns, the strongest first."""
+    return tuple((rule.strength, rule.regex) for rule in sorted(rules, key=lambda rule: -rule.strength))
 
 
 class Candidates:
@@ -44,7 +100,7 @@ class Candidates:
     Attributes:
         line: the text's tokens.
         symbols: their symbols, in which values that are barred no longer are values.
-        barred: what barred the first of them, in words.
+        barred: what the first of them is instead of a rating, in words.
     """
 
     def __init__(self, line: Line, scale: Scale, named: bool) -> None:
@@ -52,7 +108,7 @@ class Candidates:
         self.symbols = line.symbols
         self.scale = scale
         self.named = named
-        self.barred = ""
+        self.barred: str | None = None
         self._tops: dict[int, tuple[float, int]] = {}
         self._foreign = False
 
@@ -67,7 +123,8 @@ class Candidates:
         elif "%" in text:
             found._find_denominators()
         if values and found.symbols not in _values():
-            found._bar(values)
+            found.symbols, why = without_barred(found.symbols, _values(), values, BARS, found._number)
+            found.barred = why and f"{found.line.word(why[0])} is {why[1]}"
         return found
 
     def _find_scales(self) -> None:
@@ -77,7 +134,7 @@ class Candidates:
         for rule in OTHER_SCALES:
             for match in rule.regex.finditer(self.symbols):
                 top = self._number(match.start("top"))
-                self._foreign |= top is not None and top != self.scale.high
+                self._foreign |= top is not None and not self._is_top(top)
 
     def _find_denominators(self) -> None:
         """`out of 5`, `/5`, `%`: the top of the scale that the value before it is on."""
@@ -86,44 +143,15 @@ class Candidates:
                 index = match.start("rating")
                 percent = match["percent"] is not None if "percent" in match.re.groupindex else False
                 top = 100.0 if percent else self._number(match.start("top"))
-                if top is None or (rule.several and top != self.scale.high):
+                if top is None or (rule.several and not self._is_top(top)):
                     continue
                 start, end = match.span("rest")
                 self.symbols = self.symbols[:start] + symbols()["DENOM"] * (end - start) + self.symbols[end:]
                 self._tops[index] = (top, end)
 
-    def _bar(self, values: int) -> None:
-        """Take the values away that are something else, and remember what was first."""
-        barred = symbols()["BARRED"]
-        table = {ord(value): barred for value in _values()}
-        for rule in BARS:
-            if values < rule.values:
-                continue
-            matches = list(rule.regex.finditer(self.symbols))
-            if rule.several and len({self._number(match.start("barred")) for match in matches}) < 2:
-                continue
-            for match in matches:
-                groups = match.groupdict()
-                if groups.get("spared") is not None:
-                    continue
-                start, end = match.span("barred") if "barred" in groups else match.span()
-                piece = self.symbols[start:end]
-                changed = piece.translate(table)
-                self.symbols = self.symbols[:start] + changed + self.symbols[end:]
-                if not self.barred and changed != piece:
-                    first = next(at for at in range(len(piece)) if piece[at] != changed[at])
-                    self.barred = f"{self.line.word(start + first)} is {rule.name}"
-
     def chosen(self, last: bool) -> Found | str | None:
         """The value with the strongest support; why there is none where two share it; None where none has any."""
-        surest = 0
-        hits: dict[int, None] = {}
-        for strength, regex in _supports(self.named):
-            if strength < surest:
-                break
-            for match in regex.finditer(self.symbols):
-                surest = strength
-                hits[match.start("rating")] = None
+        surest, hits = strongest(self.symbols, _supports(self.named))
         if not hits:
             return None
         places = sorted(hits)
@@ -147,8 +175,12 @@ class Candidates:
         top, end = self._tops.get(index, (None, index + 1))
         text = "".join(self.line.tokens[index:end]).rstrip(" \t\n*_`.,;:!")
         value = self._number(index)
-        foreign = self._foreign if top is None else top != self.scale.high
+        foreign = self._foreign if top is None else not self._is_top(top)
         return Found(self.line.place(index), text, None if foreign else value)
+
+    def _is_top(self, top: float) -> bool:
+        """Whether a denominator is this scale's; "weak 3/5" is on one that goes to a strong 5."""
+        return top == self.scale.high or (self.scale.worded and top == int(self.scale.high))
 
     def _number(self, index: int) -> float | None:
         symbol, word = self.symbols[index], self.line.word(index)
@@ -178,7 +210,5 @@ def _values() -> str:
 
 
 @cache
-def _supports(named: bool) -> tuple[tuple[int, re.Pattern[str]], ...]:
-    """The supports' strengths and patterns, the strongest first."""
-    rules = SUPPORTS if named else (*SUPPORTS, UNNAMED)
-    return tuple((rule.strength, rule.regex) for rule in sorted(rules, key=lambda rule: -rule.strength))
+def _supports(named: bool) -> tuple[Support, ...]:
+    return by_strength(SUPPORTS if named else (*SUPPORTS, UNNAMED))

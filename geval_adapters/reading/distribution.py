@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 from ..criteria import Scale
 
+ROUNDING = 1e-3
+"""Probabilities may exceed 1 by as much before they are taken for none."""
+
 MIN_COVERAGE = 0.5
 """A distribution that holds less than this share of the probability mass is not trusted."""
 
@@ -47,7 +50,7 @@ def distribution_of(
     missing = max(0.0, 1.0 - total - sum(mass for mass, _, _ in unknown))
     low = known + missing * scale.low + sum(mass * least for mass, least, _ in unknown)
     high = known + missing * scale.high + sum(mass * most for mass, _, most in unknown)
-    bounds = (max(low, scale.low), min(high, scale.high))
+    bounds = (max(min(low, score), scale.low), min(max(high, score), scale.high))
     if total < MIN_COVERAGE:
         error = f"not trusted: coverage {total:.3g} is below {MIN_COVERAGE:g}"
         return Reading(None, distribution, total, bounds, error, off_grid)

@@ -9,8 +9,10 @@ reply is only read where the form tells which of two labelled ratings counts.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from .lexer import compiled
 
@@ -24,7 +26,7 @@ UNIONS = {
     " QUOTE",
     "PROSE": "CLAUSE ANSWER REASON TO I WOULD QUESTION SCALE BETWEEN BARRED DENOM FEN UNIT OWN",
     "AFTER": "DOT COMMA SEMI BANG COLON CLOSE OPEN RIGHT LEFT QUOTE NL DASH HYPHEN STOPWORD DENOM STAR FEN OVERALL SO"
-    " BUT AND PIPE LT BLANK IS CRITERION EQ I BACKSLASH HASH NOTIT",
+    " BUT AND PIPE LT BLANK IS CRITERION BETWEEN EQ I BACKSLASH HASH NOTIT",
     "ENDING": "DOT COMMA SEMI BANG COLON CLOSE OPEN QUOTE NL DASH",
     "TAIL": "DOT BANG CLOSE RIGHT QUOTE NL DENOM STAR UNIT FEN HASH PIPE BACKSLASH SEMI",
     "LEAD": "OPEN LEFT QUOTE HASH BULLET DASH HYPHEN GT PIPE LT NL",
@@ -58,11 +60,12 @@ class Rule:
     pattern: str
     strength: int = 0
     several: bool = False
+    UNIONS: ClassVar[Mapping[str, str]] = UNIONS
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
         """The pattern, compiled."""
-        return compiled(self.pattern, UNIONS)
+        return compiled(self.pattern, self.UNIONS)
 
     @cached_property
     def values(self) -> int:
@@ -92,7 +95,7 @@ DENOMINATORS = (
 OTHER_SCALES = (
     Rule("another scale", "On a scale of 1 to ‹10›, I give it a 7",
          r"SCALE NOT_IN(NUM BOLD WORDNUM DOT NL){0,4} NUMBER [DASH AND TO HYPHEN] (?P<top>NUMBER)"),
-    Rule("another scale", "满分‹10›分，给7分", r"FULL (?P<top>NUMBER)"),
+    Rule("another scale", "满分‹10›分，给7分", r"(?<!NUMBER) (?<!NUMBER FEN) FULL (?P<top>NUMBER)"),
     Rule("another scale", "‹10›点満点中7点", r"(?P<top>NUMBER) FEN? FULL"),
     Rule("another scale", "Rating (1-‹10›): 7",
          r"LABEL OPEN [STOPWORD ARTICLE SCALE OF BETWEEN OUT]{0,5} NUMBER [HYPHEN DASH TO]"
@@ -103,7 +106,7 @@ OTHER_SCALES = (
 BARS = (
     Rule("a sum", "Rating: ‹3› + ‹4› + ‹2› = 9", r"NUMBER DENOM* [SIGN] [SIGN NUMBER]{0,20} (?=EQ)"),
     Rule("a sum", "Rating: ‹3› + ‹2›", r"NUMBER [ADD TIMES] NUMBER"),
-    Rule("a range", "Rating: ‹1›-‹5›", r"NUMBER [UNIT FEN STAR]? RANGING A? NUMBER (?:RANGING NUMBER)?"),
+    Rule("a range", "Rating: ‹1›-‹5›", r"NUMBER [UNIT FEN STAR]? PAREN? RANGING A? NUMBER PAREN? (?:RANGING NUMBER)?"),
     Rule("a range", "on a scale of ‹1› - ‹5›",
          r"[SCALE BETWEEN] NOT_IN(NUM BOLD WORDNUM DOT NL COLON){0,4} NUMBER [UNIT FEN STAR]? [DASH AND"
          r" TO HYPHEN] A? NUMBER"),
@@ -140,18 +143,18 @@ BARS = (
     Rule("a condition", "It would have been a ‹5›", r"WOULD HAVE [CLAUSE]{0,6} VALUE"),
     Rule("a condition", "to earn a ‹5›", r"TO STOPWORD? EARN [CLAUSE]{0,5} VALUE"),
     Rule("what a score takes", "A ‹5› would name the town",
-         r"VALUE DENOM* (?P<spared>WOULD IS [A STOPWORD]{0,2} [FIT LABEL I] )?"
+         r"VALUE DENOM* (?P<spared>(?:WOULD IS|MEANS|WOULD) [A STOPWORD]{0,2} [FIT LABEL I] )?"
          r" (?(spared)|(?:WOULD|MEANS|COULD))"),
     Rule("what a score takes", "A ‹2› is too harsh", r"VALUE DENOM* (?:WOULD|IS) IS? TOO"),
     Rule("another score", "The maximum score is ‹5›",
          r"(?P<spared>[GIVE EARN] [CLAUSE]{0,5}?)? BOUND [LABEL BOUND UNIT IS OF QUOTE OVERALL"
          r" CRITERION ARTICLE COLON EQ GIVE]{0,5} VALUE"),
-    Rule("the scale's top", "满分‹5›分，给4分", r"FULL NUMBER"),
     Rule("the scale's top", "‹5›点満点中4点", r"(?P<barred>NUMBER) FEN? FULL"),
+    Rule("the scale's top", "满分‹5›分，给4分", r"(?<!BARRED) (?<!BARRED FEN) FULL NUMBER"),
     Rule("no score", "$‹5›", r"CURRENCY VALUE"),
     Rule("no score", "minus ‹3›", r"MINUS VALUE"),
     Rule("no score", "on line ‹3›", r"QUESTION HASH? VALUE (?!POINT)"),
-    Rule("a count", "‹3› of the 5 points", r"NUMBER OF"),
+    Rule("a count", "‹3› of the 5 points", r"NUMBER DENOM{0,4} OF"),
     Rule("a count", "‹3›-point", r"NUMBER HYPHEN [OTHER UNIT STAR QUESTION NOUN LABEL]"),
 )  # fmt: skip
 """Why a value is not the rating. In this order; what one bars, the later ones do not see."""
@@ -173,7 +176,7 @@ SUPPORTS = (
          r"TITLE POINT [SIGN BARRED]{1,30} RATING (?=[AFTER]|END)", 92),
     Rule("the label", "Rating: ‹4›",
          r"(?<!NOUN) (?<!OTHER) (?<!CAPITAL) (?<!REASON) (?<!BOUND) [LABEL CRITERION] LABEL? ABOUTIT?"
-         r" PAREN? QUOTE? POINT {1,2} OPENING A? RATING", 90),
+         r" PAREN? IS? QUOTE? POINT {1,2} OPENING A? RATING", 90),
     Rule("the label's table", "| Rating | Reason |\n|---|---|\n| ‹4› | Good. |",
          r"PIPE TITLE PIPE NOT_IN(NL){0,20} NL [PIPE DASH HYPHEN COLON]{3,20} NL PIPE RATING DENOM*"
          r" PIPE", 90),
@@ -195,6 +198,8 @@ SUPPORTS = (
     Rule("given", "The coherence rating is ‹4›.", r"[LABEL CRITERION] [PROSE]{0,8}? RATING (?=[AFTER]|END)", 62),
     Rule("given", "I award it ‹4› points.",
          r"[I WOULD] [PROSE]{0,3} GIVE [PROSE]{0,8}? RATING UNIT (?=[AFTER]|END)", 62),
+    Rule("given", "‹4›点をつけます", r"RATING FEN? IS? GIVE", 62),
+    Rule("behind the scale's top", "5点満点中‹4›点です", r"BARRED FEN? FULL [OTHER COMMA I GIVE IS]{0,6} RATING", 60),
     Rule("said", "I'd say it's a ‹4›.", r"[I WOULD] [PROSE]{0,3}? SAY [PROSE QUOTE]{0,7}? RATING (?=[AFTER]|END)", 60),
     Rule("judged fitting", "A ‹4› seems fair.",
          r"RATING DENOM* (?:WOULD IS|IS|MEANS|WOULD) [A STOPWORD]{0,2} [FIT LABEL I]", 61),

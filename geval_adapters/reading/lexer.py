@@ -26,7 +26,7 @@ MARKS = {
 }  # fmt: skip
 SHAPES = ("NUM", "BOLD", "WORDNUM", "OWN", "STARS", "ODD", "CRITERION", "FIRST", "SECOND", "THIRD", "OTHER", "CAPITAL",
           "HYPHEN", "DASH", "NL", "BARRED", "DENOM")  # fmt: skip
-VERDICTS_ONLY = ("PREFER", "BETTER", "WORSE", "MORE", "LESS", "BAD", "TIE", "BOTH")
+VERDICTS_ONLY = ("PREFER", "BETTER", "WORSE", "MORE", "LESS", "BAD", "TIE", "BOTH", "NEITHER", "WINS", "LOSES", "SAME")
 """Classes of words that mean something only where two candidates are compared."""
 
 _SPARE = r"[ \t\r\f\v\u00a0\u2009\u202f\u3000\u200b*_`]*"
@@ -77,6 +77,7 @@ class Lexer(dict[str, str]):
         phrases = [word for word in (*self._own, self._criterion) if not re.fullmatch(r"[a-z]*", word)]
         phrase = [r"[\s_-]+".join(map(re.escape, words.split())) for words in sorted(phrases, key=len, reverse=True)]
         label = [_whole(label) for label in sorted(labels, key=len, reverse=True)]
+        label += [rf"{_WHICH.replace('([12])', '[12]').replace('(first', '(?:first')}(?!\w)" for _ in labels[:1]]
         inner = sorted((word for word in self._classes if re.match(f"[{_HAN}]", word)), key=len, reverse=True)
         parts = (
             *label,
@@ -120,6 +121,8 @@ class Lexer(dict[str, str]):
         word = " ".join(re.split(r"[\s_-]+", bare.lower()))
         if bare in self._labels:
             return self._labels[bare]
+        if self._labels and (which := _WHICH_ONE.fullmatch(bare)):
+            return "FIRST" if (which[1] or which[2]).lower() in ("1", "first", "former") else "SECOND"
         if word in self._own:
             return "NUM" if any(map(str.isdigit, word)) else "OWN"
         if word == self._criterion:
@@ -143,6 +146,12 @@ class Lexer(dict[str, str]):
         if word.endswith("n't"):
             return "NOT"
         return "CAPITAL" if bare[:1].isupper() else "OTHER"
+
+
+_NOUNS = "summary|response|answer|option|candidate|text|output|assistant|version|story|dialogue|translation|one"
+_WHICH = rf"(?i:(?:{_NOUNS})\s*#?([12])|the\s+(first|second|former|latter)(?:\s+(?:{_NOUNS}))?)"
+_WHICH_ONE = re.compile(_WHICH)
+"""Candidates by their number, whatever their labels are."""
 
 
 def _whole(label: str) -> str:

@@ -1,9 +1,7 @@
-"""From a judge's reply to a distribution over the scale.
+"""The distribution over the scale at the tokens where the rating stands.
 
-A rating is first found in the *text*: the number or word after the label, wherever the form puts it. Text that is not
-the judge's verdict (its thinking, ranges such as "1-5", what it quotes) is blanked out beforehand, character for
-character, so that a position in the cleaned text is one in the reply. The reading of log-probabilities then maps that
-position to its token: there is no fixed index, and no search for an equal digit.
+The rating is found in the text, and its place mapped to its token: there is no fixed index, and no search for an equal
+digit. From there on the reply's own tokens are followed for as long as they spell one value.
 """
 
 from __future__ import annotations
@@ -16,7 +14,8 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from ..criteria import Criterion, Form, OffGrid, Scale, ScaleLike
-from .distribution import Reading, distribution_of, unread
+from .candidates import Found
+from .distribution import ROUNDING, Reading, distribution_of, unread
 from .lexer import NUMBERS, PLAIN
 from .text import find
 
@@ -29,19 +28,21 @@ def read_logprobs(
     *,
     off_grid: OffGrid = "keep",
     shown: Iterable[str] = (),
+    text: str | None = None,
 ) -> Reading:
     """The distribution over the scale at the position of the rating.
 
     With `mass(s) = Σ exp(logprob)` over all spellings of s among the alternatives at that position,
     `coverage = Σ_s mass(s)`, `p(s) = mass(s) / coverage` and `score = Σ s·p(s)` (Liu et al. 2023, eq. 1);
     `bounds` puts the missing mass at the bottom and at the top of the scale. A score that spans tokens is followed
-    along the reply's own tokens: `p(10) = p("1")·p("0"|"1")`. An alternative that may or may not go on to a longer
-    score of the scale is mass whose score is unknown: it widens the bounds and is not covered.
+    along the reply's own tokens: `p(10) = p("1")·p("0"|"1")`. What may go on to a longer score of the scale, and is not
+    listed, is mass whose score is unknown: it widens the bounds and is not covered.
 
     Args:
         content: the list under `logprobs.content` of an OpenAI chat completion: one mapping a token with `token`,
             `logprob` and `top_logprobs`, a list of the same.
         scale, form, criterion, off_grid, shown: as in `read_text`.
+        text: the reply's text, where it is known: tokens that do not spell it are not read.
 
     >>> alternatives = [{"token": "4", "logprob": math.log(0.6)}, {"token": " 5", "logprob": math.log(0.3)}]
     >>> reading = read_logprobs([{**alternatives[0], "top_logprobs": alternatives}], "1-5", "score_only")
@@ -49,79 +50,150 @@ def read_logprobs(
     (4.333, 0.9, [4.0, 4.4])
     """
     scale = Scale.of(scale)
-    tokens = [_Token.of(entry) for entry in content]
-    found = find("".join(token.text for token in tokens), scale, form, criterion, shown)
+    given = Content.of(content, text)
+    if isinstance(given, str):
+        return unread(scale, given)
+    found = find(given.text, scale, form, criterion, shown)
     if isinstance(found, str):
         return unread(scale, found)
+    return distribution_at(given, found, scale, off_grid).reading
+
+
+class Spread(NamedTuple):
+    """What stands at a rating's place: the reading, mass by score, all mass listed, and the least of an alternative."""
+
+    reading: Reading
+    masses: Mapping[float, float]
+    listed: float
+    least: float
+
+
+def distribution_at(
+    given: Content, found: Found, scale: Scale, off_grid: OffGrid, *, upside_down: bool = False
+) -> Spread:
+    """The alternatives at a value's place as a reading; `upside_down` where naming a score speaks for its opposite."""
+    nothing: tuple[Mapping[float, float], float, float] = ({}, 0.0, 0.0)
+    if found.value is None:
+        return Spread(unread(scale, f"the rating {found.text} is not on the scale {scale}"), *nothing)
     masses: dict[float, float] = {}
     unknown: list[tuple[float, float, float]] = []
-    between = False
-    for spelling, mass in _branches(tokens, found.start, scale):
-        placed = None if spelling.value is None else scale.place(spelling.value, off_grid)
-        if spelling.longer:
-            possible = [*spelling.longer.values(), *([] if placed is None else [placed])]
-            unknown.append((mass, min(possible), max(possible)))
-        elif placed is not None:
-            masses[placed] = masses.get(placed, 0.0) + mass
-            between = between or placed not in scale.values
-    return distribution_of(masses, unknown, scale, between)
+    listed, least, between = 0.0, 1.0, False
+    try:
+        for spelling, mass in _branches(*given.at(found.start), scale):
+            listed, least = listed + mass, min(least, mass)
+            placed = None if spelling.value is None else scale.place(spelling.value, off_grid)
+            if placed is not None and upside_down:
+                placed = scale.high + scale.low - placed
+            if spelling.longer:
+                possible = [*spelling.longer.values(), *([] if placed is None else [placed])]
+                unknown.append((mass, min(possible), max(possible)))
+            elif placed is not None:
+                masses[placed] = masses.get(placed, 0.0) + mass
+                between = between or placed not in scale.values
+    except _NoProbabilityError as error:
+        return Spread(unread(scale, f"its log-probabilities are none: {error}"), *nothing)
+    return Spread(distribution_of(masses, unknown, scale, between), masses, listed, least)
 
 
-NUMERAL = r"[-+]?(?:\d+(?:\.\d+)?|\.\d+)"
+# --- tokens ----------------------------------------------------------------------------------------------------------
 
 
-# --- what the tokens at that place denote ----------------------------------------------------------------------------
+class _NoProbabilityError(ValueError):
+    """A log-probability that is missing, NaN, positive or infinite, or several that exceed 1 in all."""
 
 
 @dataclass(frozen=True)
 class _Token:
     text: str
-    probability: float
-    top: Sequence[Mapping[str, Any]]
+    spelled: bytes
+    entry: Mapping[str, Any]
 
     @classmethod
     def of(cls, entry: Mapping[str, Any]) -> _Token:
-        top = entry.get("top_logprobs")
-        return cls(*_piece(entry), top if isinstance(top, list) else [])
+        text, raw = _text(entry), entry.get("bytes")
+        whole = isinstance(raw, list) and raw and all(isinstance(byte, int) and 0 <= byte < 256 for byte in raw)
+        return cls(text, bytes(raw) if whole else text.encode("utf-8", "replace"), entry)  # type: ignore[arg-type]
 
-    @property
-    def alternatives(self) -> list[tuple[str, float]]:
-        """What could have stood here; a sampled token need not be among the top ones."""
-        others = [_piece(other) for other in self.top if type(other) is dict or isinstance(other, Mapping)]
-        if all(text != self.text for text, _ in others):
-            others.append((self.text, self.probability))
-        return others
+    def alternatives(self) -> dict[str, float]:
+        """What could have stood here, with its probability, those of one text added up; the sampled token need not be
+        among the top ones.
+        """
+        top = self.entry.get("top_logprobs")
+        found: dict[str, float] = {}
+        for other in top if isinstance(top, list) else []:
+            if isinstance(other, Mapping):
+                text = _text(other)
+                found[text] = found.get(text, 0.0) + _probability(other)
+        if self.text not in found:
+            found[self.text] = _probability(self.entry)
+        total = sum(found.values())
+        if total > 1 + ROUNDING:
+            raise _NoProbabilityError(f"the alternatives to {self.text!r} have the probability {total:.4g} in all")
+        return {text: p / total for text, p in found.items()} if total > 1 else found
 
 
-def _piece(entry: Mapping[str, Any]) -> tuple[str, float]:
-    """A token's text, with the space marks of raw vocabularies as spaces, and its probability."""
-    logprob = entry.get("logprob")
-    usable = isinstance(logprob, (int, float)) and not math.isnan(logprob)
+def _text(entry: Mapping[str, Any]) -> str:
+    """A token's text, with the space marks of raw vocabularies as spaces."""
     text = str(entry.get("token") or "")
-    if not text.isascii():
-        text = text.replace("Ġ", " ").replace("▁", " ")
-    return text, math.exp(min(float(logprob), 0.0)) if usable else 0.0  # type: ignore[arg-type]
+    return text if text.isascii() else text.replace("Ġ", " ").replace("▁", " ").replace("Ċ", "\n")
 
 
-def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tuple[_Spelling, float]]:
-    """Every way in which the value at `start` may be spelled, with its probability.
+def _probability(entry: Mapping[str, Any]) -> float:
+    logprob = entry.get("logprob")
+    if not isinstance(logprob, (int, float)) or math.isnan(logprob) or logprob > math.log1p(ROUNDING):
+        raise _NoProbabilityError(f"{_text(entry)!r} has {logprob!r}")
+    return math.exp(min(float(logprob), 0.0))
+
+
+@dataclass(frozen=True)
+class Content:
+    """A reply's text and its tokens, and at which of their bytes the text begins."""
+
+    text: str
+    tokens: Sequence[_Token]
+    begins: int
+
+    @classmethod
+    def of(cls, content: Sequence[Mapping[str, Any]], text: str | None = None) -> Content | str:
+        """The tokens of a text, or, if it is not known, the text of the tokens; why not, where they do not spell it.
+
+        Tokens before it (thinking that the provider keeps apart) and behind it (what ends a reply) are no matter.
+        """
+        tokens = [_Token.of(entry) for entry in content]
+        spelled = b"".join(token.spelled for token in tokens)
+        if text is None:
+            return cls(spelled.decode("utf-8", "replace"), tokens, 0)
+        begins = spelled.rfind(text.strip().encode("utf-8", "replace"))
+        if begins < 0:
+            return "its log-probabilities belong to another text"
+        return cls(text, tokens, begins - len(text[: len(text) - len(text.lstrip())].encode()))
+
+    def at(self, place: int) -> tuple[Sequence[_Token], str]:
+        """The tokens from that of a place in the text on, and what stands before the place in the first of them."""
+        byte = self.begins + len(self.text[:place].encode("utf-8", "replace"))
+        end = 0
+        for index, token in enumerate(self.tokens):
+            start, end = end, end + len(token.spelled)
+            if byte < end:
+                return self.tokens[index:], token.spelled[: max(0, byte - start)].decode("utf-8", "replace")
+        return (), ""
+
+
+# --- what the tokens at that place denote ----------------------------------------------------------------------------
+
+
+def _branches(tokens: Sequence[_Token], before: str, scale: Scale) -> Iterator[tuple[_Spelling, float]]:
+    """Every way in which the value may be spelled that begins behind `before` in the first token, with its probability.
 
     The reply's own tokens are followed for as long as they spell one value; each alternative on the way is a spelling
-    of its own, whose further tokens are not known.
+    of its own, whose further tokens are not known. What is not listed on the way may be any longer score to which no
+    listed token leads, or the end of the value.
     """
-    offset = index = 0
-    while offset + len(tokens[index].text) <= start:
-        offset += len(tokens[index].text)
-        index += 1
-    before = tokens[index].text[: start - offset]
     spelled, mass = "", 1.0
-    for position in range(index, len(tokens)):
-        token, listed = tokens[position], 0.0
-        own = spelled + token.text.removeprefix("" if spelled else before)
-        alternatives = token.alternatives
-        pieces = {_bare(text) for text, _ in alternatives}
-        for text, probability in alternatives:
-            listed += probability
+    for position, token in enumerate(tokens):
+        alternatives = token.alternatives()
+        pieces = {_bare(text) for text in alternatives}
+        for text, probability in alternatives.items():
             if text == token.text:
                 continue
             if not spelled and text.startswith(before):
@@ -131,14 +203,19 @@ def _branches(tokens: Sequence[_Token], start: int, scale: Scale) -> Iterator[tu
             spelling = _spelling(spelled + text, scale)
             one_token = not spelled and not pieces.isdisjoint(spelling.longer)
             yield (spelling.ended() if one_token else spelling), mass * probability
-        if spelled:  # what is not listed ends the value: the rest of p("1") stays with 1
-            yield _spelling(spelled, scale).ended(), mass * max(0.0, 1.0 - listed)
-        spelled, mass = own, mass * token.probability
-        spelling = _spelling(spelled, scale)
-        follow = "".join(later.text for later in tokens[position + 1 : position + 2])
-        if not follow or spelling.closed or (_spelling(spelled + follow, scale).closed and not spelling.longer):
-            yield spelling.ended(), mass
+        if spelled and (rest := 1.0 - sum(alternatives.values())) > 1e-12:
+            yield _spelling(spelled, scale).without(_bare(spelled + text) for text in alternatives), mass * rest
+        own = spelled + (token.text if spelled else token.text.removeprefix(before))
+        mass *= alternatives[token.text]
+        spelling = _spelling(own, scale)
+        follow = tokens[position + 1].text if position + 1 < len(tokens) else ""
+        # where the tokenizer has longer scores in one token, this one does not go on
+        whole = not spelled and not pieces.isdisjoint(spelling.longer)
+        ends = not follow or (_spelling(own + follow, scale).closed and not spelling.longer)
+        if whole or spelling.closed or ends:
+            yield spelling.ended() if whole or follow else spelling.at_end(), mass
             return
+        spelled = own
 
 
 class _Spelling(NamedTuple):
@@ -149,10 +226,23 @@ class _Spelling(NamedTuple):
     def ended(self) -> _Spelling:
         return self._replace(closed=True, longer={})
 
+    def at_end(self) -> _Spelling:
+        """Where the reply ends: with a value, that is it; without one, a longer spelling was cut off."""
+        return self.ended() if self.value is not None else self
+
+    def without(self, listed: Iterable[str]) -> _Spelling:
+        """Without the longer spellings to which listed tokens lead."""
+        starts = [text for text in listed if text]
+        longer = {form: v for form, v in self.longer.items() if not any(form.startswith(text) for text in starts)}
+        return self._replace(closed=not longer, longer=longer)
+
 
 @lru_cache(4096)
 def _bare(text: str) -> str:
     return text.translate(PLAIN).lstrip(" \t\n\"'`*_:([{").lower()
+
+
+_NUMERAL = re.compile(r"[-+]?(?:\d+(?:[.,]\d+)?|\.\d+)")
 
 
 @lru_cache(4096)
@@ -161,10 +251,11 @@ def _spelling(text: str, scale: Scale) -> _Spelling:
     text = _bare(text)
     forms = _forms(scale)
     longer = {form: value for form, value in forms.items() if text and form.startswith(text) and form != text}
-    if match := re.match(NUMERAL, text):
+    if match := _NUMERAL.match(text):
         rest = text[match.end() :]
         foreign = rest[:1].isalnum() or (rest[:1] == "%" and scale.high != 100)
-        return _Spelling(None if foreign else float(match[0]), bool(rest) and rest != ".", longer)
+        worth = forms.get(match[0]) if scale.worded else float(match[0].replace(",", "."))
+        return _Spelling(None if foreign else worth, bool(rest) and rest not in (".", ","), longer)
     for form in sorted(forms, key=len, reverse=True):
         if text.startswith(form) and not text[len(form) : len(form) + 1].isalnum():
             return _Spelling(forms[form], text != form, longer)

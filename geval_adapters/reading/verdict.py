@@ -1,111 +1,133 @@
-"""From a judge's reply to a distribution over the scale.
-
-A rating is first found in the *text*: the number or word after the label, wherever the form puts it. Text that is not
-the judge's verdict (its thinking, ranges such as "1-5", what it quotes) is blanked out beforehand, character for
-character, so that a position in the cleaned text is one in the reply. The reading of log-probabilities then maps that
-position to its token: there is no fixed index, and no search for an equal digit.
-"""
+"""Which of two candidates a reply prefers: the mechanism that finds ratings, with the labels as the values."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 from ..criteria import Scale
-from .candidates import Found
-from .distribution import Reading, distribution_of, unread
+from .candidates import Found, Support, by_strength, strongest, without_barred
+from .distribution import Reading, unread
+from .lexer import Lexer, symbols
 from .text import nothing_in
-from .tokens import _branches, _Token
-from .visible import visible
+from .tokens import Content, distribution_at
+from .verdict_evidence import VERDICT_BARS, VERDICT_SUPPORTS
+from .visible import visible, without_quotes
 
-VERDICTS = Scale.of({"A": 1, "tie": 0.5, "C": 0.5, "B": 0})
-"""The answers to "which is better?" as a scale: a score is the probability that the first is."""
+LABELS = ("A", "B", "C")
+"""How the first candidate, the second and a tie are called in the prompts of this package."""
+
+WORTH = {"FIRST": 1.0, "SECOND": 0.0, "THIRD": 0.5, "TIE": 0.5, "NEITHER": 0.5, "SAME": 0.5}
+"""What naming a candidate, or none of them, says: the probability that the first is better."""
 
 
-def read_verdict(reply: str, *, shown: Iterable[str] = ()) -> Reading:
-    """Which of two candidates a reply prefers: 1 for the first (A), 0 for the second (B), .5 for a tie (C).
+def verdicts(labels: Sequence[str] = LABELS) -> Scale:
+    """The answers to "which is better?" as a scale: a score is the probability that the first is.
+
+    Args:
+        labels: those of the first and the second candidate, and, if there is one, that of a tie.
+
+    >>> verdicts().values
+    (0.0, 0.5, 1.0)
+    """
+    if len(labels) not in (2, 3) or len(set(labels)) < len(labels) or not all(label.strip() for label in labels):
+        raise ValueError(f"two different labels, and perhaps a third for a tie, not {list(labels)}")
+    return _verdicts(tuple(labels))
+
+
+@cache
+def _verdicts(labels: tuple[str, ...]) -> Scale:
+    return Scale.of({"tie": 0.5, "equal": 0.5, "draw": 0.5} | dict(zip(labels, (1.0, 0.0, 0.5), strict=False)))
+
+
+def read_verdict(reply: str, *, labels: Sequence[str] = LABELS, shown: Iterable[str] = ()) -> Reading:
+    """Which of two candidates a reply prefers: 1 for the first, 0 for the second, .5 for a tie.
+
+    Args:
+        reply: the judge's reply, its explanation first or last.
+        labels: as in `verdicts`.
+        shown: as in `read_text`.
 
     >>> [read_verdict(reply).score for reply in ("Summary A", "B: Summary #2 is clearer.", "It is a tie.")]
     [1.0, 0.0, 0.5]
-    >>> read_verdict("I will not pick A; B").score
+    >>> read_verdict("Both are clear, but (a) is less fluent than (b).", labels=("(a)", "(b)")).score
     0.0
     """
-    found = _find_verdict(reply, shown)
+    scale = verdicts(labels)
+    found = _find_verdict(reply, labels, shown)
     if isinstance(found, str):
-        return unread(VERDICTS, found)
+        return unread(scale, found)
     value = found.value or 0.0
     return Reading(value, {value: 1.0}, 1.0, (value, value))
 
 
-def read_verdict_logprobs(content: Sequence[Mapping[str, Any]], *, shown: Iterable[str] = ()) -> Reading:
+def read_verdict_logprobs(
+    content: Sequence[Mapping[str, Any]],
+    *,
+    labels: Sequence[str] = LABELS,
+    shown: Iterable[str] = (),
+    text: str | None = None,
+) -> Reading:
     """The probability that the first candidate is better, from the alternatives at the answer's label.
 
     `p = P(A) / (P(A) + P(B))` (Liusie et al. 2024, eq. 3), a tie's mass counting half for each. A label that is
     absent from the alternatives is as likely as the least of them at most, and no more than what they leave: that much
-    is put in its place, so that its absence is no certain win. Coverage is that of the labels that are there.
+    is put in its place, so that its absence is no certain win. Coverage is that of the labels that are there. Where the
+    verdict names the worse one ("B is worse"), the labels' masses change places.
 
     Args:
-        content: as in `read_logprobs`.
+        content, text: as in `read_logprobs`.
+        labels: as in `verdicts`.
         shown: as in `read_text`.
     """
-    tokens = [_Token.of(entry) for entry in content]
-    found = _find_verdict("".join(token.text for token in tokens), shown)
+    scale = verdicts(labels)
+    given = Content.of(content, text)
+    if isinstance(given, str):
+        return unread(scale, given)
+    found = _find_verdict(given.text, labels, shown)
     if isinstance(found, str):
-        return unread(VERDICTS, found)
-    masses: dict[float, float] = {}
-    least = unlisted = 1.0
-    for spelling, mass in _branches(tokens, found.start, VERDICTS):
-        least, unlisted = min(least, mass), unlisted - mass
-        if spelling.value is not None:
-            masses[spelling.value] = masses.get(spelling.value, 0.0) + mass
-    reading = distribution_of(masses, [], VERDICTS, False)
-    absent = {1.0, 0.0} - set(masses)
+        return unread(scale, found)
+    named = scale.words.get(found.text.lower())
+    at = distribution_at(given, found, scale, "keep", upside_down=named is not None and named != found.value)
+    reading = at.reading
+    absent = {1.0, 0.0} - set(at.masses)
     if reading.score is None or len(absent) != 1:
         return reading
-    masses[absent.pop()] = min(least, max(0.0, unlisted))
+    masses = dict(at.masses)
+    masses[absent.pop()] = min(at.least, max(0.0, 1.0 - at.listed))
     total = sum(masses.values())
     p = {value: mass / total for value, mass in masses.items()}
     return replace(reading, score=sum(value * share for value, share in p.items()), distribution=p)
 
 
-_NOUN = r"(?:(?:summary|response|output|answer|option|candidate|text|assistant|version)\s+)"
-_NOT_CHOSEN = re.compile(
-    rf"(?:\bnot|n't|\bnever|\bthan|\bover|\binstead of|\bbeats|\bagainst|\bunlike)\s+(?:\w+\s+){{0,2}}?{_NOUN}?[AB]\b"
-)
-_VERDICT_RULES = tuple(
-    re.compile(pattern, re.MULTILINE)
-    for pattern in (
-        rf"\A\s*\W{{0,9}}(?i:{_NOUN}?)(?P<letter>[ABC])(?=\s*(?:\Z|[.:;,)\]\"\n-])"
-        r"|\s+(?:is|was)\s+(?:the\s+)?(?:better|best|more|preferable|superior)\b)",
-        rf"(?i:\b(?:answer|verdict|choice|winner|better|best|prefer\w*|choose|pick|select|go with)\b)[^.\n;]{{0,40}}?"
-        rf"(?i:{_NOUN}?)\b(?P<letter>[ABC])\b(?!\s+[a-z])",
-        rf"(?i:{_NOUN})(?P<letter>[AB])\s+(?:is|was|has|wins|reads|does|provides|gives)\b",
-        rf"(?:[;,.:?!\n]\s*|\bis\s+)(?i:{_NOUN}?)(?P<letter>[ABC])\W{{0,9}}\Z",
-        rf"(?i:{_NOUN})#?(?P<digit>[12])\s+(?:is|was|has|wins|reads)\b|\A\s*\W{{0,9}}(?i:{_NOUN})#?(?P<only>[12])\W{{0,9}}\Z",
-        r"(?i:\A\s*\W{0,9}(?P<tie>tie|draw|equal|both|neither)\b)|(?i:\b(?:is|a|are)\s+(?P<drawn>tie|draw|equally|equal)\b)",
-    )
-)
-
-
-def _find_verdict(reply: str, shown: Iterable[str]) -> Found | str:
-    """The place of the letter (or word) that gives a verdict, and what it is worth; or why there is none."""
-    text = visible(reply, shown).translate({ord("*"): " ", ord("`"): " ", ord("#"): " "})
+def _find_verdict(reply: str, labels: Sequence[str], shown: Iterable[str]) -> Found | str:
+    """The place of the label (or word) that gives a verdict, and what it is worth; or why there is none."""
+    text = visible(reply, shown)
     if reason := nothing_in(text, reply):
         return reason
-    text = _NOT_CHOSEN.sub(lambda match: "~" * len(match[0]), text)
-    for rule in _VERDICT_RULES:
-        hits = [_worth(match) for match in rule.finditer(text)]
-        if len({hit.value for hit in hits}) > 1:
-            return f"the reply gives several verdicts: {', '.join(dict.fromkeys(hit.text for hit in hits))}"
-        if hits:
-            return hits[0]
-    return f"no verdict in the reply: {' '.join(reply.split())[:80]}"
+    line = Lexer.of(labels=tuple(labels)).line(without_quotes(text))
+    worth = {symbols()[name]: value for name, value in WORTH.items()}
+    kinds = "".join(worth)
+
+    def place_worth(index: int) -> float | None:
+        return worth.get(line.symbols[index])
+
+    left, barred = without_barred(line.symbols, kinds, sum(map(line.symbols.count, kinds)), VERDICT_BARS, place_worth)
+    _, hits = strongest(left, _supports())
+    found = []
+    for place, in_favour in sorted(hits.items()):
+        value = worth[line.symbols[place]]
+        found.append(Found(line.place(place), line.word(place), value if in_favour else 1 - value))
+    if len({each.value for each in found}) > 1:
+        return f"the reply gives several verdicts: {', '.join(dict.fromkeys(each.text for each in found))}"
+    if found:
+        return found[0]
+    why = f" ({line.word(barred[0])} is {barred[1]})" if barred else ""
+    return f"no verdict in the reply{why}: {' '.join(reply.split())[:80]}"
 
 
-def _worth(match: re.Match[str]) -> Found:
-    group = next(name for name, text in match.groupdict().items() if text is not None)
-    text = match[group]
-    value = {"A": 1.0, "1": 1.0, "B": 0.0, "2": 0.0}.get(text, 0.5)
-    return Found(match.start(group), text, value)
+@cache
+def _supports() -> tuple[Support, ...]:
+    return by_strength(VERDICT_SUPPORTS)

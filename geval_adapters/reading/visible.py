@@ -38,7 +38,7 @@ _BARELY = 4
 def visible(reply: str, shown: Iterable[str] = ()) -> str:
     """The reply in plain characters, with its thinking and what it repeats of the texts shown blanked out.
 
-    >>> visible("<think>A 2?</think>Rating：４")[-9:]
+    >>> visible("<think>A 2?</think>Rating：４").strip()
     'Rating:4'
     """
     text = reply if reply.isascii() else reply.translate(PLAIN)
