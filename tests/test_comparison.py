@@ -159,7 +159,7 @@ def test_stored_replies_give_the_figures_of_an_independent_count(data: Path, gev
     [
         ([], "give either INPUT or --replies"),
         (["in.jsonl", "--replies", "in.jsonl"], "give either INPUT or --replies"),
-        (["in.jsonl", "--method", "elo"], "unknown ranking method 'elo'"),
+        (["in.jsonl", "--method", "elo"], "'elo' is not one of"),
         (["--replies", "in.jsonl"], "in.jsonl:1: no first and no second and no response"),
         (["in.jsonl", "--select", "best"], "best"),
     ],

@@ -332,7 +332,7 @@ class Inquiry:
 
     def _take(self, row: Row) -> None:
         if "asked" not in row:
-            raise InputError("the output holds other rows than the answers of an audit; name another --output")
+            raise InputError("is no answer of an audit; name another --output")
         if row["error"] is None:  # the others are asked for again
             self._before[row["asked"]] = row
 

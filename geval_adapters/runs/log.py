@@ -46,11 +46,12 @@ class RunLog:
         self.path = path
         try:
             self._file = path.open("ab", buffering=0)
-            locked = lock(self._file)
+            regular = path.is_file()
+            locked = lock(self._file) and os.path.samestat(os.fstat(self._file.fileno()), path.stat())
             size = self._file.seek(0, 2)
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
-        if not path.is_file():
+        if not regular:
             raise InputError(f"{path}: is no regular file, so that no run could be resumed from it")
         if not locked:
             raise BusyError(f"{path}: another process is writing to it")
@@ -64,32 +65,57 @@ class RunLog:
         Raises:
             InputError: a line is no row of a run log, or `take` refuses it; the file is then as it was.
         """
-        end: int | None = None
-        place, after = 0, []
+        useless: list[tuple[int, int]] = []
+        place = 0
         with self.path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                if line.endswith(b"\n"):
-                    row = self._row(line, number)
-                    take(row)
-                    if row["error"] is not None:
-                        end = place if end is None else end
-                    elif end is not None:
-                        after.append(line)
+                after = place + len(line)
+                if not line.endswith(b"\n"):
+                    useless.append((place, after))
                 else:
-                    end = place if end is None else end
-                place += len(line)
-        if end is not None:
-            self._file.truncate(end)
-            self._append(b"".join(after))
+                    try:
+                        row = _row(line)
+                        take(row)
+                    except InputError as error:
+                        raise InputError(f"{self.path}:{number}: {error}") from None
+                    if row["error"] is not None:
+                        useless.append((place, after))
+                place = after
+        if useless:
+            self._remove(useless, place)
 
-    def _row(self, line: bytes, number: int) -> dict[str, Any]:
+    def _remove(self, spans: list[tuple[int, int]], size: int) -> None:
+        """Cut parts of the file off; where something follows them, by a new file that takes its place whole."""
+        kept_from = size
+        while spans and spans[-1][1] == kept_from:
+            kept_from = spans.pop()[0]
+        if not spans:
+            self._file.truncate(kept_from)
+            return
+        new = self.path.with_name(f".{self.path.name}.part")
         try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-        if not isinstance(row, dict) or not {"signature", "error"} <= row.keys():
-            raise InputError(f"{self.path}: exists already, and line {number} is no rating; name another --output")
-        return row
+            renewed = new.open("wb+", buffering=0)
+            lock(renewed)
+            with self.path.open("rb") as old:
+                for start, end in zip(
+                    [0, *(end for _, end in spans)], [*(at for at, _ in spans), kept_from], strict=True
+                ):
+                    old.seek(start)
+                    while part := old.read(min(end - old.tell(), 1 << 20)):
+                        renewed.write(part)
+            os.fsync(renewed.fileno())
+            if sys.platform == "win32":  # a file that is open can be neither replaced nor renamed there
+                self._file.close()
+                renewed.close()
+            os.replace(new, self.path)
+            if sys.platform == "win32":
+                renewed = self.path.open("ab", buffering=0)
+                lock(renewed)
+        except OSError as error:
+            new.unlink(missing_ok=True)
+            raise InputError(f"{self.path}: cannot be written: {error.strerror or error}") from None
+        self._file.close()
+        self._file = renewed
 
     def write(self, row: Mapping[str, Any]) -> None:
         """Add one row.
@@ -123,6 +149,16 @@ class RunLog:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict) or not {"signature", "error"} <= row.keys():
+        raise InputError("is no row of a run; name another --output")
+    return row
 
 
 def lock(file: IO[bytes]) -> bool:

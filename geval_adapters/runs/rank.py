@@ -1,25 +1,46 @@
-"""One run of the command line: what is read, what was done before, how it goes on, and what is printed of it."""
+"""Ranking a file: what was compared before, the verdicts as they come, and what they come to."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .. import report
 from ..comparison import Comparer, RankedDocument, Verdict
-from ..errors import InputError
+from ..errors import InputError, checked
 from ..judge.base import Usage
 from ..judge.loops import concurrently
 from ..samples import Sample, by_document
 from ..signature import Signature
 from .breaker import Breaker
 from .input import Input
-from .log import Log, RunLog
+from .log import RunLog
 from .progress import progress
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """What a row of a file of verdicts must hold for a run to go on from it."""
+
+    first: str
+    second: str
+    p_first: float | None
+    coverage: float
+    bounds: tuple[float, float]
+    method: str
+    n_valid: int
+    n_failed: int
+    response: str
+    error: str | None
+    usage: Usage
+    signature: str
+    sample: str
+
 
 Groups = Mapping[str | None, Sequence[Sample]]
 """The candidates of each document."""
@@ -66,7 +87,7 @@ class RankRun:
         self._log = log
         self._rank = rank
         self._breaker = Breaker(max_failures)
-        self._known: dict[tuple[str, str], Verdict] = {}
+        self._answered: dict[tuple[str, str], Verdict] = {}
         self._failed = 0
         self._usage = Usage()
 
@@ -75,7 +96,7 @@ class RankRun:
         if self._log:
             self._resume(self._log)
         with progress(len(self.groups), 0) as tick:
-            ranked = self._rank(self.comparer, self.groups, self._known, self._keep, **options)
+            ranked = self._rank(self.comparer, self.groups, self._answered, self._keep, **options)
             async with aclosing(ranked) as documents:
                 async for name, document in documents:
                     self._ranked[name] = document
@@ -86,16 +107,20 @@ class RankRun:
         samples = {sample.id: sample for group in self.groups.values() for sample in group}
 
         def take(row: dict[str, Any]) -> None:
-            _check_kind(log, "verdicts", row, expected)
-            first, second = samples.get(row["first"]), samples.get(row["second"])
-            if first is None or second is None:
+            answered = checked(VerdictRow, row)
+            first, second = samples.get(answered.first), samples.get(answered.second)
+            if first is None or second is None or answered.error is not None:
                 return
+            check_kind("verdicts", Signature.parse(answered.signature), expected)
+            if answered.sample != f"{first.digest}-{second.digest}":
+                raise InputError(f"{first.id!r} or {second.id!r} has another text there; name another --output")
+            if (first.id, second.id) in self._answered:
+                raise InputError(f"{first.id!r} and {second.id!r} have a verdict already; remove one of both")
+            if answered.p_first is None or not 0 <= answered.p_first <= 1:
+                raise InputError(f"p_first is {answered.p_first}, and no probability; remove the line")
             verdict = Verdict.from_dict(row, first, second)
-            if verdict.to_dict()["sample"] != row["sample"]:
-                raise InputError(f"{log.path}: {first.id!r} or {second.id!r} has another text; name another --output")
-            if row["error"] is None:
-                self._known[first.id, second.id] = verdict
-                self._usage += verdict.usage
+            self._answered[first.id, second.id] = verdict
+            self._usage += verdict.usage
 
         log.resume(take)
 
@@ -122,10 +147,10 @@ class RankRun:
 
         criterion = self.comparer.criterion
         human: dict[tuple[str | None, Hashable], float] = {
-            (name, sample.id): known
+            (name, sample.id): score
             for name, document in self.documents.items()
             for sample in document.samples.values()
-            if (known := sample.human_score(criterion)) is not None
+            if (score := sample.human_score(criterion)) is not None
         }
         judged = {name: document.outcomes for name, document in self.documents.items()}
         return ranked(criterion.name, method, judged, human, systems=False)
@@ -144,10 +169,10 @@ class RankRun:
             yield from document.rows(self.comparer.criterion)
 
 
-def _check_kind(log: Log, what: str, row: Mapping[str, Any], expected: Mapping[str, Collection[str]]) -> None:
-    """Raise InputError where a row of the log is of another kind than this run's rows will be."""
-    if wrong := Signature.parse(row["signature"]).differences(expected):
+def check_kind(what: str, signature: Signature, expected: Mapping[str, Collection[str]]) -> None:
+    """Raise InputError where a row is of another kind than this run's rows will be."""
+    if wrong := signature.differences(expected):
         raise InputError(
-            f"{log.path}: holds {what} that this run's cannot stand beside: {'; '.join(wrong)}."
+            f"holds {what} that this run's cannot stand beside: {'; '.join(wrong)}."
             " Name another --output, or run as before"
         )

@@ -1,4 +1,4 @@
-"""One run of the command line: what is read, what was done before, how it goes on, and what is printed of it."""
+"""Rating a file: what was rated before, the ratings as they come, and what is printed of them."""
 
 from __future__ import annotations
 
@@ -6,19 +6,39 @@ import json
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Any
 
 from .. import report
-from ..errors import InputError
+from ..errors import InputError, checked
 from ..judge.base import Usage
 from ..judge.client import LiteLLMJudge
 from ..rating import GEval
 from ..samples import Sample
+from ..signature import Signature
 from .breaker import Breaker
 from .input import Input
 from .log import Log
 from .progress import output_console, progress, say, say_faults
-from .rank import _check_kind
+from .rank import check_kind
+
+
+@dataclass(frozen=True)
+class RatedRow:
+    """What a row of a ratings file must hold for a run to go on from it."""
+
+    id: str
+    criterion: str
+    score: float | None
+    error: str | None
+    signature: str | None
+    sample: str | None
+    method: str | None
+    coverage: float | None
+    n_valid: int | None
+    n_failed: int | None
+    usage: Usage
+
 
 Rate = Callable[[GEval, Iterable[Sample]], AsyncGenerator[dict[str, Any]]]
 """What rates samples: the rows of a ratings file, as they come."""
@@ -57,7 +77,11 @@ class ScoreRun:
         self.gevals = gevals
         self.data = data
         self.as_json = as_json
-        self.summaries = {each.criterion.name: report.Summary(each.criterion.name) for each in gevals}
+        names = [each.criterion.name for each in gevals]
+        titles = {each.criterion.key: each.criterion.name for each in gevals}
+        if len(set(names)) < len(titles):  # two criteria of one name are told apart by what they say
+            titles = {key: key for key in titles}
+        self.summaries = {key: report.Summary(title) for key, title in titles.items()}
         self._log = log
         self._rate = rate
         self._watch = watch
@@ -73,46 +97,56 @@ class ScoreRun:
             await self._resume(self._log)
         with progress(self.data.total * len(self.gevals), len(self._done)) as tick:
             for geval in self.gevals:
-                name = geval.criterion.name
-                missing = (sample for sample in self.data if (name, sample.id) not in self._done)
+                key = geval.criterion.key
+                missing = (sample for sample in self.data if (key, sample.id) not in self._done)
                 async with aclosing(self._rate(geval, missing)) as rows:
                     async for row in rows:
-                        self._keep(row)
+                        self._keep(key, row)
                         spent = sum((each.usage for each in self.summaries.values()), Usage())
                         tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
                         self._breaker.count(row["error"])
-                self.summaries[name].usage += geval.steps_usage
+                self.summaries[key].usage += geval.steps_usage
 
     async def _resume(self, log: Log) -> None:
-        expected = {geval.criterion.name: await geval.aexpected() for geval in self.gevals}
+        gevals = {geval.criterion.key: geval for geval in self.gevals}
+        names = {geval.criterion.name: geval.criterion.key for geval in self.gevals}
+        expected = {key: await geval.aexpected() for key, geval in gevals.items()}
         digests: dict[str, str] = {}
 
         def take(row: dict[str, Any]) -> None:
-            name, identity = row["criterion"], row["id"]
+            rated = checked(RatedRow, row)
             if not digests:
                 digests.update((sample.id, sample.digest) for sample in self.data)
-            if name not in expected or identity not in digests:
+            if rated.criterion not in names or rated.id not in digests:
                 self._others += 1
                 return
-            _check_kind(log, "ratings", row, expected[name])
-            if row["sample"] != digests[identity]:
-                raise InputError(f"{log.path}: sample {identity!r} has another text there; name another --output")
-            if row["error"] is None:
-                self._done.add((name, identity))
-                self._count(row)
+            if rated.error is not None:  # it is asked for again
+                return
+            signature = Signature.parse(rated.signature)
+            key = signature.parts.get("criterion", "")
+            check_kind("ratings", signature, expected.get(key) or expected[names[rated.criterion]])
+            if rated.sample != digests[rated.id]:
+                raise InputError(f"sample {rated.id!r} has another text there; name another --output")
+            if (key, rated.id) in self._done:
+                raise InputError(f"sample {rated.id!r} has a rating by {rated.criterion!r} already; remove one of both")
+            scale = gevals[key].criterion.scale
+            if rated.score is None or not scale.low <= rated.score <= scale.high:
+                raise InputError(f"the score {rated.score} is not on the scale {scale}; remove the line")
+            self._done.add((key, rated.id))
+            self._count(key, row)
 
         log.resume(take)
 
-    def _keep(self, row: Mapping[str, Any]) -> None:
+    def _keep(self, key: str, row: Mapping[str, Any]) -> None:
         if self._log:
             self._log.write(row)
         elif self.as_json:  # as they come, so that nothing piles up
             sys.stdout.write(("," if self._opened else '{"ratings": [') + "\n" + json.dumps(row))
             self._opened = True
-        self._count(row)
+        self._count(key, row)
 
-    def _count(self, row: Mapping[str, Any]) -> None:
-        self.summaries[row["criterion"]].add(row)
+    def _count(self, key: str, row: Mapping[str, Any]) -> None:
+        self.summaries[key].add(row)
         self._watch(row)
         if len(self._first) <= self.SHOWN:
             self._first.append(row)
@@ -147,7 +181,7 @@ class ScoreRun:
     def in_order(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
         """Rows in the order of the criteria, then of the input."""
         places = {sample.id: place for place, sample in enumerate(self.data)}
-        names = list(self.summaries)
+        names = [geval.criterion.name for geval in self.gevals]
         return sorted(rows, key=lambda row: (names.index(row["criterion"]), places[row["id"]]))
 
     def _notes(self) -> Iterator[str]:

@@ -61,8 +61,11 @@ class RatingsFolder:
         incomplete = []
         for file in self._files():
             rows = self._read(file)
-            for row in rows:
-                take(row)
+            for number, row in enumerate(rows, start=1):
+                try:
+                    take(row)
+                except InputError as error:
+                    raise InputError(f"{file}: row {number}: {error}") from None
             if any(row["error"] is not None for row in rows):
                 incomplete.append(file)
         for file in incomplete:

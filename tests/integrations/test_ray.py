@@ -161,7 +161,7 @@ def test_the_command_line_stops_resumes_and_comes_to_the_same_numbers(server: Se
     server.requests.clear()
     code, _, err = geval(*on_ray, "--n", 2)
     assert code == 2
-    assert "error: out: holds ratings that this run's cannot stand beside: n is 1 there, 2 here" in err
+    assert "holds ratings that this run's cannot stand beside: n is 1 there, 2 here" in err
     assert geval(*on_ray)[0] == 0
     assert not server.requests
 

@@ -198,7 +198,7 @@ def test_a_text_that_changed_under_its_id_is_noticed(server: Server, geval):
     Path("in.jsonl").write_text(Path("in.jsonl").read_text().replace("number 1", "number 7"))
     code, _, err = geval(*command)
     assert code == 2
-    assert "out.jsonl: sample '1' has another text there" in err
+    assert "out.jsonl:2: sample '1' has another text there" in err
 
 
 def test_a_full_disk_is_said_and_nothing_is_torn(server: Server, geval):
