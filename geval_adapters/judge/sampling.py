@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -154,7 +155,7 @@ class Sequential:
         sampling stopped early, because a few replies happened to agree.
         """
         mean = fmean(scores)
-        return (sum((score - mean) ** 2 for score in scores) + (self.span / 2) ** 2) ** 0.5 / len(scores)
+        return math.sqrt(sum((score - mean) ** 2 for score in scores) + (self.span / 2) ** 2) / len(scores)
 
 
 class Sampling:

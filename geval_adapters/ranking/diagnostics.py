@@ -11,21 +11,27 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import fsum
 from typing import Any
 
 import numpy as np
+from scipy.special import stdtrit
 
+from ..agreement.intervals import FEWEST
 from .methods import METHODS, _graph, _net, _read
 from .outcomes import _TIE, Candidate, Outcome, Read, _mean, _readable, _sign, _verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How often the first position wins, with its 95 % interval, and how often verdicts flip."""
+    """How often the first position wins, with its 95 % interval, and how often verdicts flip.
+
+    Of `n_pairs` pairs seen in both orders, `flip_rate` is the share of those whose verdict changes: of `reversals`,
+    where the other candidate wins, and of `one_sided_ties`, where one order is a tie.
+    """
 
     p_first: float | None
     low: float | None
@@ -33,6 +39,8 @@ class Position:
     n: int
     flip_rate: float | None
     n_pairs: int
+    reversals: int = 0
+    one_sided_ties: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +56,13 @@ class Accuracy:
 # Position bias
 
 
-def position(outcomes: Iterable[Outcome]) -> Position:
+def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None = None) -> Position:
     """The share of comparisons that the first position wins, and of pairs whose verdict flips. LMG eq. 8.
 
-    A comparison counts 1 when p_first > .5, one half when it is .5. `low` and `high` are the Wilson 95 %
-    interval, which takes the `n` comparisons as independent. A share away from .5 shows bias only over a
-    symmetric set.
+    A comparison counts 1 when p_first > .5, one half when it is .5. `low` and `high` are the 95 % interval: with
+    the `documents` of the outcomes, six at the least, Student's t with errors summed by document (SE^2 = G /
+    (G - 1) sum_d e_d^2); else Wilson's, which takes the `n` comparisons as independent. A share away from .5
+    shows bias only over a symmetric set.
 
     A pair seen in both orders (there are `n_pairs`) is consistent when the same candidate wins in both, or
     both are ties; anything else is a flip, so a tie in one order only is one. Repeats of an order are
@@ -62,19 +71,35 @@ def position(outcomes: Iterable[Outcome]) -> Position:
     >>> position([Outcome("a", "b", 1.0), Outcome("b", "a", 1.0)]).flip_rate
     1.0
     """
+    outcomes = list(outcomes)
+    if documents is None:
+        documents = [None] * len(outcomes)
     read = _readable(outcomes)
     verdicts = [_verdict(p) for _, _, p in read]
-    flips = [_verdict(there) != _verdict(1 - back) for there, back in _both_orders(read).values()]
+    turned = [(_verdict(there), _verdict(1 - back)) for there, back in _both_orders(read).values()]
+    flips = [there != back for there, back in turned]
+    reversals = sum(abs(there - back) == 1 for there, back in turned)
     n, share = len(verdicts), _mean(verdicts)
     if share is None:
         return Position(None, None, None, 0, None, 0)
+    apart: dict[Hashable, float] = {}
+    known = (name for name, each in zip(documents, outcomes, strict=True) if each.p_first is not None)
+    for name, verdict in zip(known, verdicts, strict=True):
+        apart[name] = apart.get(name, 0.0) + (verdict - share) / n
+    error = (
+        math.sqrt(len(apart) / (len(apart) - 1) * fsum(e * e for e in apart.values())) if len(apart) >= FEWEST else 0
+    )
+    told = (_mean(flips), len(flips), reversals, sum(flips) - reversals)
+    if error:
+        half = float(stdtrit(len(apart) - 1, 0.975)) * error
+        return Position(share, max(0.0, share - half), min(1.0, share + half), n, *told)
     z = 1.959963984540054
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Position(share, max(0.0, centre - half), min(1.0, centre + half), n, _mean(flips), len(flips))
+    return Position(share, max(0.0, centre - half), min(1.0, centre + half), n, *told)
 
 
-def debias(outcomes: Iterable[Outcome]) -> tuple[float, list[Outcome]]:
+def debias(outcomes: Iterable[Outcome]) -> tuple[float | None, list[Outcome]]:
     """Reweight P(first) so that the first position is preferred in half of the comparisons. LMG eqs. 8-10.
 
     p' = alpha p / (alpha p + 1 - p) with alpha = (1 - tau) / tau, where the threshold tau is the median of
@@ -83,7 +108,7 @@ def debias(outcomes: Iterable[Outcome]) -> tuple[float, list[Outcome]]:
     verdicts. Use it on symmetric sets, where the share of an unbiased judge is one half.
 
     Hard outcomes (0 or 1) are the same under any alpha. If they alone make a majority, no alpha reaches one
-    half: alpha is then 1 and nothing changes. A bias term (`bradley_terry`) is the remedy there. Unread
+    half: alpha is then None, undefined, and nothing changes, as where nothing was read. A bias term (`bradley_terry`) is the remedy there. Unread
     outcomes stay.
 
     >>> alpha, fair = debias([Outcome("a", "b", 0.9), Outcome("b", "a", 0.7)])
@@ -92,9 +117,9 @@ def debias(outcomes: Iterable[Outcome]) -> tuple[float, list[Outcome]]:
     """
     outcomes = list(outcomes)
     p = [o.p_first for o in outcomes if o.p_first is not None]
-    tau = float(np.median(p)) if p else 0.5
+    tau = float(np.median(p)) if p else 0.0
     if not 0 < tau < 1:
-        return 1.0, outcomes
+        return None, outcomes
 
     def reweighted(p: float) -> float:
         return p * (1 - tau) / (p * (1 - tau) + (1 - p) * tau)

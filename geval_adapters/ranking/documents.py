@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+from ..agreement.intervals import FEWEST, Figure
+from ..agreement.levels import agreement
 from ..errors import InputError
 from ..reading.verdict import read_verdict
 from ..samples import read_rows
@@ -35,10 +37,10 @@ class Ranked:
     Attributes:
         calls, unread, ties: comparisons asked, those without an answer, and those that came out even.
         position: how often the first position wins, and verdicts flip.
-        alpha: the weight that would debias the position (Liusie et al. 2024, eq. 9).
+        alpha: the weight that would debias the position (Liusie et al. 2024, eq. 9); None where none would.
         accuracy: against people's scores, over pairs that people scored differently.
         cyclic, triples: triples that run in a circle, of those whose three pairs were all compared.
-        bias: the ranking method's own estimate of the first position's pull; of the last document's, where several.
+        bias: the ranking method's own estimate of the first position's pull; its mean over the documents' comparisons.
         places: the ranking.
         methods: for each ranking method, Spearman's ρ between its ranking and people's.
     """
@@ -49,13 +51,13 @@ class Ranked:
     unread: int
     ties: int
     position: Position
-    alpha: float
+    alpha: float | None
     accuracy: Accuracy
     cyclic: int
     triples: int
     bias: float | None
     places: list[Place]
-    methods: dict[str, float | None]
+    methods: dict[str, Figure]
     notes: list[str]
 
     def to_dict(self) -> dict[str, Any]:
@@ -68,11 +70,17 @@ class Ranked:
             "ties": self.ties,
             "position": {name: getattr(self.position, name) for name in ("p_first", "low", "high")},
             "flip_rate": self.position.flip_rate,
+            "flips": {name: getattr(self.position, name) for name in ("n_pairs", "reversals", "one_sided_ties")},
             "debias_alpha": self.alpha,
             "accuracy": {"one_order": self.accuracy.one_order, "both_orders": self.accuracy.both_orders},
             "cyclic_triples": {"cyclic": self.cyclic, "complete": self.triples},
             "ranking": [asdict(place) for place in self.places],
-            "spearman_by_method": self.methods,
+            "bias": self.bias,
+            "spearman_by_method": {name: figure.value for name, figure in self.methods.items()},
+            "spearman_intervals": {
+                name: {each: getattr(figure, each) for each in ("value", "low", "high", "n", "why_not")}
+                for name, figure in self.methods.items()
+            },
             "notes": self.notes,
         }
 
@@ -104,6 +112,7 @@ def ranked(
     ]
     scored = [each for each in apart if each.first in human and each.second in human]
     cyclic = [ranking.cyclic_triples(each_outcomes) for each_outcomes in judged.values()]
+    places_of = [document for document, each_outcomes in judged.items() for _ in each_outcomes]
     groups: dict[str | None, Sequence[Outcome]] = dict(judged)
     people: dict[tuple[str | None, Hashable], float] = dict(human)
     if systems:
@@ -114,6 +123,8 @@ def ranked(
         people = {(None, name): fmean(scores) for name, scores in by_system.items()}
 
     def fitted(by: str) -> dict[str | None, Ranking]:
+        if systems and by == "bradley-terry" and len(judged) >= FEWEST:
+            return {None: ranking.bradley_terry(groups[None], groups=places_of)}
         return {document: ranking.METHODS[by](each_outcomes) for document, each_outcomes in groups.items()}
 
     def places(results: Mapping[str | None, Ranking]) -> list[Place]:
@@ -136,25 +147,33 @@ def ranked(
         calls=len(apart),
         unread=sum(each.p_first is None for each in apart),
         ties=sum(each.p_first == 0.5 for each in apart),
-        position=ranking.position(apart),
+        position=ranking.position(apart, places_of),
         alpha=ranking.debias(apart)[0],
         accuracy=ranking.pairwise_accuracy(scored, human),
         cyclic=sum(circles for circles, _ in cyclic),
         triples=sum(complete for _, complete in cyclic),
-        bias=list(chosen.values())[-1].bias,
+        bias=_pooled(chosen.values()),
         places=rows,
         methods=methods,
         notes=list(dict.fromkeys(note for result in chosen.values() for note in result.notes)),
     )
 
 
-def _with_people(places: Sequence[Place]) -> float | None:
-    from ..agreement.levels import agreement
+def _pooled(rankings: Iterable[Ranking]) -> float | None:
+    """The mean bias, each ranking counting as often as it has comparisons."""
+    known = [(each.n, each.bias) for each in rankings if each.bias is not None]
+    return sum(n * bias for n, bias in known) / sum(n for n, _ in known) if known else None
 
+
+def _with_people(places: Sequence[Place]) -> Figure:
+    """Spearman's ρ with people's scores: within documents, resampling these; of a single ranking, over candidates."""
     documents = [place.document for place in places]
-    result = agreement([place.score for place in places], [place.human for place in places], documents, resamples=0)
-    level = result.dataset if len(set(documents)) == 1 else result.document
-    return level.spearman.value if level else None
+    scores, human = [place.score for place in places], [place.human for place in places]
+    if len(set(documents)) == 1:
+        return agreement(scores, human).dataset.spearman
+    level = agreement(scores, human, documents).document
+    assert level is not None
+    return level.spearman
 
 
 def read_replies(path: str) -> tuple[dict[str | None, list[Outcome]], dict[tuple[str | None, Hashable], float]]:

@@ -10,7 +10,7 @@ Liusie, Fathullah and Gales (2024), product of experts, arXiv 2405.05894, cited 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
+from scipy.special import expit, stdtrit
 
 from .outcomes import _TIE, Array, Candidate, Outcome, Ranking, Read, _classes, _distinct, _readable, _verdict
 
@@ -58,6 +58,7 @@ def bradley_terry(
     *,
     bias: bool = True,
     ridge: float = RIDGE,
+    groups: Sequence[Hashable] | None = None,
 ) -> Ranking:
     """Soft Bradley-Terry scores with a position bias: the logistic product of experts. LFG.
 
@@ -66,9 +67,14 @@ def bradley_terry(
 
     The penalty is a Gaussian prior of variance 1 / (2 ridge) on each parameter. It keeps the result finite
     and unique where no maximum-likelihood estimate exists (a candidate that always wins, a disconnected
-    graph, a position that always wins); a note says so. With ridge=0 such data raise ValueError. Standard
-    errors come from the inverse observed information (penalty included), within sum(s) = 0; each comparison
-    counts as one Bernoulli trial, so for probabilities read from a model they are rather too wide.
+    graph, a position that always wins); a note says so. With ridge=0 such data raise ValueError.
+
+    Standard errors are the sandwich's, H^-1 (sum_g u_g u_g') H^-1 G / (G - r), where u_g is the gradient of the
+    outcomes of one group, G the number of groups and r that of parameters, times t / 1.96 for few groups (Liang
+    and Zeger 1986). `groups` names each outcome's group, such as its document; by default both orders of a
+    pair are one. Where that leaves no spare group, or all outcomes are verdicts and no groups are given, they
+    come from the inverse observed information H^-1, which takes each outcome for one Bernoulli trial: for
+    probabilities read from a model that is several times too wide.
 
     >>> result = bradley_terry([Outcome("a", "b", 0.9), Outcome("b", "a", 0.5)], ridge=0)
     >>> round(result.scores["a"], 3), round(result.bias, 3)
@@ -87,6 +93,11 @@ def bradley_terry(
             raise ValueError("no finite and unique maximum-likelihood scores exist here: use ridge > 0")
         notes.append(f"the outcomes leave some scores open: only the prior (ridge={ridge:g}) bounds them")
     theta, covariance = _fit(x, data.p, n, ridge)
+    if groups is None and not np.isin(data.p, (0, 0.5, 1)).all():
+        groups = [None if each.p_first is None else frozenset((each.first, each.second)) for each in data.outcomes]
+    if groups is not None:
+        kept = [group for group, each in zip(groups, data.outcomes, strict=True) if each.p_first is not None]
+        covariance = _sandwich(covariance, x, data.p - expit(x @ theta), kept)
     errors = np.sqrt(np.diag(covariance)[:n]).tolist()
     return _ranking("bradley-terry", data, theta[:n], errors, bias=float(theta[n]) if bias else None, notes=notes)
 
@@ -320,6 +331,18 @@ def _fit(x: Array, p: Array, n: int, ridge: float) -> tuple[Array, Array]:
     within = np.eye(n + 1)
     within[:n, :n] -= 1 / max(n, 1)  # the projection onto sum(s) = 0
     return theta, within @ np.linalg.inv(curvature(theta)) @ within
+
+
+def _sandwich(inverse: Array, x: Array, residuals: Array, groups: Sequence[Hashable]) -> Array:
+    """The covariance of `bradley_terry`'s parameters when only the groups are independent; `inverse` with too few."""
+    numbers = {group: number for number, group in enumerate(dict.fromkeys(groups))}
+    gradients = np.zeros((len(numbers), x.shape[1]))
+    np.add.at(gradients, [numbers[group] for group in groups], x * residuals[:, None])
+    spare = len(numbers) - int(np.linalg.matrix_rank(x)) if len(x) else 0
+    if spare < 1:
+        return inverse
+    half = inverse @ gradients.T
+    return np.asarray(half @ half.T * len(numbers) / spare * (float(stdtrit(spare, 0.975)) / 1.959964) ** 2)
 
 
 def _has_maximum(x: Array, p: Array) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from .page import Items, Kind, page
-from .sections import Section, number
+from .sections import Section, number, shown
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
@@ -26,10 +26,11 @@ def ranking_sections(result: Ranked) -> Iterator[Section]:
         ["ties", str(result.ties)],
         ["P(first position wins)", share],
         ["verdicts that flip with the order", f"{number(position.flip_rate)} of {position.n_pairs} pairs"],
+        ["of these, reversed; a tie one way", f"{position.reversals}; {position.one_sided_ties}"],
         ["right, each order alone", f"{number(accuracy.one_order)} of {accuracy.n_one_order}"],
         ["right, both orders together", f"{number(accuracy.both_orders)} of {accuracy.n_both_orders}"],
         ["cyclic triples", f"{result.cyclic} of {result.triples}"],
-        ["debiasing weight α", number(result.alpha)],
+        ["debiasing weight α", "undefined" if result.alpha is None else number(result.alpha)],
         ["bias of the first position", number(result.bias)],
     ]
     yield Section(f"comparisons: {result.criterion}", ("", ""), rows)
@@ -41,8 +42,9 @@ def ranking_sections(result: Ranked) -> Iterator[Section]:
     heads = ("candidate", "document", "rank", "score", "± std. error", "people")
     yield Section(_RANKING.format(result.method), heads, rows, result.notes)
     if result.methods:
-        rows = [[name, number(rho)] for name, rho in result.methods.items()]
-        yield Section("Spearman ρ of the ranking with people's, by method", ("method", "ρ"), rows)
+        rows = [[name, shown(rho)] for name, rho in result.methods.items()]
+        why = [f"{name}: {rho.why_not}" for name, rho in result.methods.items() if rho.why_not]
+        yield Section("Spearman ρ of the ranking with people's, by method", ("method", "ρ"), rows, why)
 
 
 def ranking_page(result: Ranked, texts: Mapping[tuple[str | None, str], str]) -> str:

@@ -4,6 +4,7 @@ import math
 import random
 from collections import Counter
 from itertools import combinations, permutations
+from statistics import NormalDist
 
 import choix
 import evalica
@@ -149,6 +150,9 @@ def test_active_selection_never_asks_twice_not_even_after_a_missing_reply():
     assert next_comparisons("abc", [*outcomes, Outcome("b", "a", 1.0)], count=5) == []
 
 
+QUANTILES = [NormalDist().inv_cdf((k + 0.5) / 50) for k in range(50)]
+
+
 # Position
 
 
@@ -172,6 +176,50 @@ def test_a_verdict_flips_unless_the_same_candidate_wins_both_or_both_tie(there, 
     assert (position(outcomes).flip_rate, position(outcomes).n_pairs) == (flips, 1)
 
 
+def test_reversals_and_one_sided_ties_are_counted_apart():
+    asked = {"ab": (0.9, 0.9), "ac": (0.5, 0.1), "bc": (0.9, 0.1), "ad": (0.8, 0.5)}
+    outcomes = [Outcome(*pair, there) for pair, (there, _) in asked.items()]
+    outcomes += [Outcome(pair[1], pair[0], back) for pair, (_, back) in asked.items()]
+    found = position(outcomes)
+    assert (found.flip_rate, found.reversals, found.one_sided_ties) == (0.75, 1, 2)
+
+
+def test_the_interval_of_the_first_position_knows_documents():
+    """Eight documents, in each of which all of ten comparisons go the same way: eight answers, not eighty."""
+    documents = [document for document in range(8) for _ in range(10)]
+    outcomes = [Outcome("a", "b", float(document < 6)) for document in documents]
+    alone, apart = position(outcomes), position(outcomes, documents)
+    assert alone.high - alone.low < 0.2
+    assert apart.low < 0.4
+    assert apart.high == 1
+    assert position(outcomes[:50], documents[:50]) == position(outcomes[:50]), "five documents are too few"
+
+
+def test_errors_of_soft_scores_cover_what_more_documents_would_say():
+    """Each document shifts all probabilities a little; the errors must hold the scores that endless documents give."""
+    rng = random.Random(0)
+    quality, spread = [0.9, 0.3, -0.2, -1.0], 0.5
+    pairs = [(a, b) for a in range(4) for b in range(4) if a != b]
+    endless = [
+        Outcome(a, b, sum(sigma(quality[a] - quality[b] + 0.3 + spread * z) for z in QUANTILES) / len(QUANTILES))
+        for a, b in pairs
+    ]
+    truth = bradley_terry(endless, ridge=0).scores
+    held, widths = 0, []
+    for _ in range(40):
+        outcomes, documents = [], []
+        for document in range(15):
+            shifted = [score + rng.gauss(0, spread / 2**0.5) for score in quality]
+            outcomes += [Outcome(a, b, sigma(shifted[a] - shifted[b] + 0.3)) for a, b in pairs]
+            documents += [document] * len(pairs)
+        found = bradley_terry(outcomes, groups=documents)
+        held += sum(abs(found.scores[k] - truth[k]) <= 1.96 * found.std_errors[k] for k in range(4))
+        widths.append(found.std_errors[0])
+    assert 0.88 <= held / 160 <= 0.99
+    verdicts = bradley_terry([Outcome(each.first, each.second, float(each.p_first > 0.5)) for each in outcomes])
+    assert verdicts.std_errors[0] > 1.5 * sum(widths) / 40, "a verdict says less than a probability"
+
+
 @given(st.lists(st.floats(0.001, 0.999), min_size=1, max_size=40, unique=True))
 def test_debias_makes_the_share_one_half(answers):
     alpha, fair = debias([Outcome("a", "b", p) for p in answers])
@@ -190,7 +238,8 @@ def test_debias_recovers_the_simulated_bias_and_keeps_missing_and_hard_outcomes(
 
 def test_hard_outcomes_cannot_be_debiased():
     outcomes = [Outcome("a", "b", 1.0), Outcome("b", "a", 1.0), Outcome("a", "c", 0.0)]
-    assert debias(outcomes) == (1.0, outcomes)
+    assert debias(outcomes) == (None, outcomes)
+    assert debias([Outcome("a", "b", None)])[0] is None
 
 
 # Ranking
