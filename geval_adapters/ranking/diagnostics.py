@@ -108,8 +108,8 @@ def debias(outcomes: Iterable[Outcome]) -> tuple[float | None, list[Outcome]]:
     verdicts. Use it on symmetric sets, where the share of an unbiased judge is one half.
 
     Hard outcomes (0 or 1) are the same under any alpha. If they alone make a majority, no alpha reaches one
-    half: alpha is then None, undefined, and nothing changes, as where nothing was read. A bias term (`bradley_terry`) is the remedy there. Unread
-    outcomes stay.
+    half: alpha is then None, undefined, and nothing changes, as where nothing was read. A bias term
+    (`bradley_terry`) is the remedy there. Unread outcomes stay.
 
     >>> alpha, fair = debias([Outcome("a", "b", 0.9), Outcome("b", "a", 0.7)])
     >>> round(alpha, 2), [round(o.p_first, 2) for o in fair]
