@@ -1,8 +1,9 @@
 """A G-Eval judge that can be trusted: text in, a rating with its distribution, coverage and provenance out."""
 
 from .comparison import Comparer, Comparison, RankedDocument, Verdict
-from .criteria import Criterion, Scale, load_criteria
+from .criteria import Criterion, Example, Scale, load_criteria
 from .errors import BusyError, GEvalError, InputError, JudgeError, MissingPackageError, StopError, require
+from .examples import Shots
 from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage
 from .rating import GEval, Rating
 from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
@@ -25,6 +26,7 @@ __all__ = [
     "Comparer",
     "Comparison",
     "Criterion",
+    "Example",
     "GEval",
     "GEvalError",
     "InputError",
@@ -38,6 +40,7 @@ __all__ = [
     "Reply",
     "Sample",
     "Scale",
+    "Shots",
     "Signature",
     "StopError",
     "Usage",

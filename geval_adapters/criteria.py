@@ -147,6 +147,28 @@ ScaleLike = Scale | str | Iterable[float] | Mapping[str, float] | Mapping[float,
 
 
 @dataclass(frozen=True)
+class Example:
+    """A text that people rated, to be shown to a judge before what it is to rate.
+
+    Attributes:
+        output: the text that was rated.
+        score: people's score.
+        source, context, reference: what belongs to it, as in a `Sample`.
+        id, doc_id: the sample's and its document's, where it comes from a file.
+    """
+
+    output: str
+    score: float
+    source: str | None = None
+    context: str | None = None
+    reference: str | None = None
+    id: str = ""
+    doc_id: str | None = None
+
+    __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True)
 class Criterion:
     """What a judge is asked to rate.
 
@@ -160,6 +182,7 @@ class Criterion:
         needs: the sample fields that must be there besides the output; they are shown to the judge.
         optional: fields shown only where a sample has them.
         origin: where the criterion and its scale come from.
+        examples: rated texts that a judge is shown, all but those that belong to the sample's own document.
 
     >>> polite = Criterion("politeness", "Is the reply polite?", Scale.of("0-1"))
     >>> polite.label
@@ -175,6 +198,7 @@ class Criterion:
     needs: tuple[Field, ...] = ()
     optional: tuple[Field, ...] = ()
     origin: str = ""
+    examples: tuple[Example, ...] = ()
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "str_strip_whitespace": True}
 
@@ -183,6 +207,9 @@ class Criterion:
             raise InputError(f"criterion {self.name!r} needs a name and a definition")
         for name in (*self.needs, *self.optional):
             one_of("field of a sample", name, FIELDS)
+        for each in self.examples:
+            if not self.scale.low <= each.score <= self.scale.high:
+                raise InputError(f"criterion {self.name!r} has an example rated {each.score:g}, not on {self.scale}")
 
     @property
     def short_name(self) -> str:
@@ -197,7 +224,8 @@ class Criterion:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change whenever anything that the judge reads of it changes."""
-        parts = {key: value for key, value in asdict(self).items() if key != "origin"}
+        unread = {"origin"} if self.examples else {"origin", "examples"}
+        parts = {key: value for key, value in asdict(self).items() if key not in unread}
         return digest(json.dumps(parts, sort_keys=True))
 
     @property

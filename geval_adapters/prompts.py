@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args
 
 from .criteria import FIELDS, Criterion, Form, Scale, digest, prompts_folder
 from .errors import InputError, one_of
+from .examples import Shots, nearest
 from .samples import Sample
 
 Messages = list[dict[str, str]]
@@ -38,9 +39,10 @@ class Prompt:
         persona: `hhh`, `human_annotator`, or nobody in particular.
         template: the text of a published prompt file, used instead of all of the above wording. Its placeholders are
             `{{Document}}`, `{{Summary}}`, `{{Fact}}`, `{{Response}}` and `{{Reference}}`.
+        examples: rated examples to show; those that the criterion carries by default.
 
     Raises:
-        InputError: no such form or persona, or a template that does not parse.
+        InputError: no such form or persona, a template that does not parse, or one for which there are examples.
 
     >>> from geval_adapters import load_criteria
     >>> prompt = Prompt(load_criteria()["fluency"], "score_only")
@@ -54,6 +56,7 @@ class Prompt:
     steps: tuple[str, ...] = ()
     persona: str | None = None
     template: str | None = None
+    examples: Shots | None = None
     start: str = field(init=False)
     """Where the judge's answer begins; models that can continue an answer are given it."""
 
@@ -62,6 +65,11 @@ class Prompt:
         one_of("task", self.criterion.task, wording("tasks"), f"criterion {self.criterion.name!r}: ")
         if self.persona is not None:
             one_of("persona", self.persona, wording("personas"))
+        if self.examples is None and self.criterion.examples:
+            carried = self.criterion.examples
+            object.__setattr__(self, "examples", Shots(carried, self.criterion.scale, len(carried)))
+        if self.examples and self.template is not None:
+            raise InputError("a published prompt file has no place for rated examples: leave one of the two out")
         start = "" if self.template else render(self._form.get("start", ""), criterion_words(self.criterion))
         object.__setattr__(self, "start", start)
 
@@ -86,6 +94,21 @@ class Prompt:
         """The sample's texts that the judge sees, by their tag, the output last."""
         return surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sendable(sample.output)}
 
+    def texts(self, sample: Sample) -> tuple[str, ...]:
+        """All texts that the judge sees with a sample, those of examples included."""
+        return (*self.shown(sample).values(), *(text for each in self._beside(sample) for _, text in each["shown"]))
+
+    def _beside(self, sample: Sample) -> list[dict[str, Any]]:
+        """What the judge sees of each example: tags and texts, and the score in the scale's own words."""
+        scale = self.criterion.scale
+        words = {value: word for word, value in scale.words.items()} if scale.worded else {}
+        seen = []
+        for each in self.examples.beside(sample) if self.examples else ():
+            text = Sample(each.output, source=each.source, context=each.context, reference=each.reference)
+            score = nearest(scale, each.score)
+            seen.append({"shown": fenced(self.shown(text)), "score": words.get(score, f"{score:g}")})
+        return seen
+
     def shared(self, sample: Sample) -> int:
         """How many characters at the beginning of the message are the same for any output with this source."""
         one, other = (self.messages(replace(sample, output=output))[0]["content"] for output in (sample.output, ""))
@@ -103,7 +126,7 @@ class Prompt:
             names = ("Document", "Fact", "Summary", "Response", "Reference")
             values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
             return [{"role": "user", "content": render(self.template, values)}]
-        values = self._own_words | {"shown": fenced(self.shown(sample))}
+        values = self._own_words | {"examples": self._beside(sample), "shown": fenced(self.shown(sample))}
         return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
 
     @cached_property

@@ -14,6 +14,7 @@ from typing import Any
 from . import prompts
 from .criteria import Criterion, OffGrid, ScaleLike, digest, find_criterion
 from .errors import GEvalError, InputError, StopError
+from .examples import Shots
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import concurrently, run, stream
@@ -131,6 +132,7 @@ class GEval:
         explain: let the judge write its rationale out, where the form puts it after the rating.
         persona: `hhh` or `human_annotator` (Chiang & Lee 2023, §3.4.2).
         prompt_file: a published prompt file that replaces the wording.
+        examples: texts that people rated, to be shown first; the criterion's own by default.
         options: passed to `LiteLLMJudge`: api_base, api_key, concurrency, timeout, retries, direct, rpm, tpm, max_cost,
             max_requests, router.
 
@@ -160,6 +162,7 @@ class GEval:
         explain: bool = False,
         persona: Persona | None = None,
         prompt_file: str | Path | None = None,
+        examples: Shots | None = None,
         **options: Any,
     ) -> None:
         if form is None and recipe is None and prompt_file:
@@ -174,7 +177,7 @@ class GEval:
         steps = self.criterion.steps if self.recipe.steps == "stored" else self.recipe.steps
         shown_steps = () if isinstance(steps, str) else tuple(steps)
         self.prompts = [
-            prompts.Prompt(self.criterion, form, shown_steps, self.recipe.persona, template)
+            prompts.Prompt(self.criterion, form, shown_steps, self.recipe.persona, template, examples)
             for form in self.recipe.forms
         ]
         self.judge = judge_of(model, options)
@@ -299,7 +302,7 @@ class GEval:
         return [
             Question(
                 messages=prompt.messages(sample),
-                read=partial(self._reading, prompt, tuple(prompt.shown(sample).values())),
+                read=partial(self._reading, prompt, prompt.texts(sample)),
                 start=prompt.start,
                 stop=prompt.stop(self.explain),
                 room=prompt.room(self.explain),
@@ -364,7 +367,7 @@ class GEval:
             "form": self.recipe.form,
             "steps": f"{origin}@{digest(json.dumps(steps))}" if steps else "none",
             "off_grid": self.recipe.off_grid,
-        }
+        } | ({"examples": shots.key} if (shots := self.prompts[0].examples) else {})
 
     async def aexpected(self) -> dict[str, set[str]]:
         """The values that each part of this run's signatures can have, as far as that is known before any rating."""

@@ -26,7 +26,7 @@ FLOORS = [
     ["errors"],
     ["criteria"],
     ["samples"],
-    ["judge.base", "signature"],
+    ["judge.base", "signature", "examples"],
     ["prompts", "reading"],
     ["judge", "agreement", "order"],
     ["ranking", "recipes"],

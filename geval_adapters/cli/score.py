@@ -13,7 +13,8 @@ from typing import Annotated, Any
 import typer
 
 from .. import report
-from ..criteria import OFF_GRID, OffGrid
+from ..criteria import OFF_GRID, Criterion, OffGrid
+from ..examples import Shots
 from ..judge.sampling import READOUTS, Readout
 from ..rating import GEval
 from ..runs.dry_run import Estimate, estimate
@@ -70,6 +71,11 @@ def score(
     scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: PromptFileOption = None,
+    examples: Annotated[
+        Path | None,
+        typer.Option(help="People's labels, some of which the judge is shown as examples."),
+    ] = None,
+    shots: Annotated[int, typer.Option(min=1, help="How many examples are shown.")] = 4,
     *,
     asking: JudgeOptions,
     running: RunOptions,
@@ -87,15 +93,21 @@ def score(
     130 interrupted. What was done is kept: the same command with the same --output goes on from there.
     """
     judge = asking.judge()
-    gevals = [
-        GEval(
+
+    def rated_by(name: str | Criterion, shown: Shots | None = None) -> GEval:
+        return GEval(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
             readout=readout, adaptive=target_error if adaptive else None, off_grid=off_grid, explain=explain,
-            prompt_file=prompt_file,
-        )
-        for name in dict.fromkeys(criterion)
-    ]  # fmt: skip
+            prompt_file=prompt_file, examples=shown,
+        )  # fmt: skip
+
+    gevals = [rated_by(name) for name in dict.fromkeys(criterion)]
     data = reading.read(input, [each.criterion for each in gevals])
+    if examples:
+        from ..labels.examples import read_shots
+
+        wanted = [each.criterion for each in gevals]
+        gevals = [rated_by(each, read_shots(examples, each, data, shots)) for each in wanted]
     if dry_run:
         _show_estimates([estimate(each, judge, data) for each in gevals], as_json)
         return
