@@ -13,11 +13,11 @@ from typing import Any
 
 from . import prompts
 from .criteria import Criterion, OffGrid, ScaleLike, digest, find_criterion
-from .errors import GEvalError, InputError, StopError
+from .errors import GEvalError, InputError
 from .examples import Shots
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
-from .judge.loops import concurrently, run, stream
+from .judge.loops import PerLoop, concurrently, run, stream
 from .judge.sampling import Method, Question, Readout, Sampled, Sampling, Sequential
 from .judge.steps import written_steps
 from .order import InputOrder, Placed, in_prefix_order
@@ -184,21 +184,13 @@ class GEval:
         n, temperature, readout = self.recipe.n, self.recipe.temperature, self.recipe.readout
         self.sampling = Sampling(self.judge, n, temperature, readout, self._sequential(), least=len(self.prompts))
         self.steps_usage = Usage()
-        self._preparing = asyncio.Lock()
+        self._preparing = PerLoop(asyncio.Lock)
 
     def _sequential(self) -> Sequential | None:
         if self.recipe.adaptive is None:
             return None
         span = self.criterion.scale.high - self.criterion.scale.low
         return Sequential(self.recipe.adaptive * span, span)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Travel to another process, without the event loop of this one, and (see `LiteLLMJudge`) without a key."""
-        return self.__dict__ | {"_preparing": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state
-        self._preparing = asyncio.Lock()
 
     # --- rating ------------------------------------------------------------------------------------------------------
 
@@ -282,7 +274,7 @@ class GEval:
                 return number, self._unrated(sample, unusable.pop(number))
             try:
                 return number, await self._rated(sample, shares)
-            except StopError:
+            except Exception:
                 order.release()
                 raise
 
@@ -393,7 +385,8 @@ class GEval:
         return steps
 
     async def _prepare(self) -> None:
-        async with self._preparing:
+        async with self._preparing.here():
             if self.recipe.steps == "auto" and not self.prompts[0].steps:
                 steps = tuple(await self.awrite_steps())
-                self.prompts = [replace(prompt, steps=steps) for prompt in self.prompts]
+                if not self.prompts[0].steps:  # another event loop may have been faster
+                    self.prompts = [replace(prompt, steps=steps) for prompt in self.prompts]

@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import ceil
 from statistics import fmean, stdev
 from typing import ClassVar, Literal, get_args
 
@@ -147,7 +146,7 @@ class Sequential:
             return least - asked
         if not scores:
             return min(asked, most - asked)
-        wished = ceil(len(scores) * (self.std_error(scores) / self.target) ** 2 - 1e-9)
+        wished = math.ceil(len(scores) * (self.std_error(scores) / self.target) ** 2 - 1e-9)
         return max(0, min(wished - len(scores), asked, most - asked))
 
     def std_error(self, scores: Sequence[float]) -> float:
