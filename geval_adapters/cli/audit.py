@@ -85,6 +85,8 @@ def audit_judge(
         only = next(iter(chosen.values()))
         show(asyncio.run(audit_ratings(read_judged(ratings, only, form), only, names)))
         return
+    if asking.cache:
+        raise InputError("--cache: an audit asks the same twice on purpose, and must be answered anew each time")
     judge = asking.judge()
     data = reading.read(input or "", list(chosen.values()))
     warn_of_embedded(judge)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -63,14 +64,35 @@ class JudgeOptions:
         typer.Option(help="A LiteLLM router file (model_list, router_settings); --model names its group."),
     ] = None
     direct: Annotated[bool, typer.Option("--direct/--no-direct", help="Reach OpenAI endpoints past LiteLLM.")] = True
+    option: Annotated[
+        list[str],
+        typer.Option(metavar="NAME=VALUE", help="A further parameter of each request, as in reasoning_effort=low."),
+    ] = dataclasses.field(default_factory=list)
+    cache: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Keep replies there, and take those that are there.")
+    ] = None
 
     def judge(self) -> LiteLLMJudge:
         """The judge that they describe.
 
         Raises:
             JudgeError: there is no such model, or no key for it.
+            InputError: an option cannot be used, or the cache's folder.
         """
-        return LiteLLMJudge(**vars(self))
+        given = dict(vars(self))
+        options = dict(map(_option, given.pop("option")))
+        return LiteLLMJudge(**given, options=options)
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """The name and the value of NAME=VALUE; a value that is JSON is what it says, any other is text."""
+    name, told, value = text.partition("=")
+    if not told or not name:
+        raise InputError(f"--option {text}: write NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 log = logging.getLogger("geval_adapters")
@@ -13,10 +14,11 @@ log = logging.getLogger("geval_adapters")
 
 @dataclass(frozen=True)
 class Usage:
-    """What was spent: tokens as the provider counts them, requests, and dollars, None where unknown.
+    """What was spent: tokens as the provider counts them, requests, and dollars, None where unknown; beside that, the
+    replies that came from a cache of earlier runs for nothing.
 
     >>> Usage(prompt_tokens=10, requests=1, cost=0.1) + Usage(prompt_tokens=5, requests=1, cost=None)
-    Usage(prompt_tokens=15, cached_tokens=0, completion_tokens=0, requests=2, cost=None)
+    Usage(prompt_tokens=15, cached_tokens=0, completion_tokens=0, requests=2, cost=None, from_cache=0)
     """
 
     prompt_tokens: int = 0
@@ -24,6 +26,7 @@ class Usage:
     completion_tokens: int = 0
     requests: int = 0
     cost: float | None = 0.0
+    from_cache: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         cost = None if self.cost is None or other.cost is None else self.cost + other.cost
@@ -33,6 +36,7 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.requests + other.requests,
             cost,
+            self.from_cache + other.from_cache,
         )
 
 
@@ -86,6 +90,7 @@ class Judge(ABC):
     Attributes:
         name: what signatures call it.
         concurrency: requests that it works on at once, at the most.
+        options: further parameters that go with each request, and into signatures.
         caches_what_is_marked: whether the beginning of a prompt is cached only up to a mark, so that `ask` must be told
             how much of it other prompts share.
 
@@ -99,6 +104,7 @@ class Judge(ABC):
 
     name: str
     concurrency: int = 16
+    options: Mapping[str, Any] = MappingProxyType({})
     caches_what_is_marked: bool = False
 
     async def takes(self, parameter: str) -> bool:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import random
 import time
 import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +19,9 @@ from typing import Any, NamedTuple
 from ..errors import JudgeError
 from . import local
 from .base import Answer, Judge, Reply, Usage, log
-from .faults import UNREACHABLE, Access, Fault
+from .cache import ReplyCache
+from .faults import UNREACHABLE, Access, Fault, pause_after
+from .options import sendable_options
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters, refused_parameter
 from .prices import cost_of, facts
@@ -31,8 +32,6 @@ PATIENCE = 600.0
 """Seconds that a request waits in all."""
 LONG = 30.0
 """A wait of so many seconds is told."""
-AS_TOLD = 5
-"""So often a request waits only as long as the provider asks for."""
 
 
 def default_model() -> str:
@@ -83,6 +82,8 @@ class LiteLLMJudge(Judge):
         max_requests, max_cost: what may be sent and spent (dollars) in all.
         router: a YAML or JSON file with LiteLLM's `model_list` (several deployments, under group names) and
             `router_settings` (fallbacks and the like); `model` is then a group, by default the first.
+        options: further parameters for each request (`reasoning_effort`, `top_p`, `extra_body`); part of signatures.
+        cache: a folder in which replies are kept for later runs (`cache.ReplyCache`).
 
     Attributes:
         parameters: which optional parameters the model takes.
@@ -108,9 +109,13 @@ class LiteLLMJudge(Judge):
         max_requests: int | None = None,
         max_cost: float | None = None,
         router: str | Path | None = None,
+        options: Mapping[str, Any] | None = None,
+        cache: str | Path | None = None,
     ) -> None:
         self._router = read_router(router, model) if router else None
         self.name = self._router.name if self._router else model or default_model()
+        self.options = sendable_options(options or {})
+        self._cache = ReplyCache(cache) if cache else None
         self.timeout = timeout
         self.retries = retries
         self.concurrency = min(concurrency, local.SLOTS) if self._provider == "local" else concurrency
@@ -188,9 +193,34 @@ class LiteLLMJudge(Judge):
 
         `shared` characters at the beginning of the last message are marked for caches that need that.
         """
+
+        def ask(n: int) -> Awaitable[Answer]:
+            return self._ask(messages, n, temperature, max_tokens, logprobs, stop, start, shared)
+
+        if self._cache is None:
+            return await ask(n)
+        names = [f"{self._provider.upper()}_{name}" for name in ("API_BASE", "BASE_URL")]
+        request = {
+            "model": self.name, "base": [self._given[0], *map(os.environ.get, names)], "messages": list(messages),
+            "temperature": temperature, "max_tokens": max_tokens, "logprobs": logprobs, "stop": stop, "start": start,
+            "options": dict(self.options), "continues": self._continues,
+        }  # fmt: skip
+        return await self._cache.answer(request, n, ask)
+
+    async def _ask(
+        self,
+        messages: Sequence[Mapping[str, str]],
+        n: int,
+        temperature: float | None,
+        max_tokens: int | None,
+        logprobs: bool,
+        stop: str | None,
+        start: str,
+        shared: int,
+    ) -> Answer:
         await self._ready()
         most = self.parameters.most["n"]
-        body: dict[str, Any] = {"messages": list(messages)}
+        body: dict[str, Any] = {**self.options, "messages": list(messages)}
         if self.caches_what_is_marked:
             body["messages"][-1] = _marked(messages[-1], shared, again=n > most)
         if start and self._continues:
@@ -244,7 +274,7 @@ class LiteLLMJudge(Judge):
                 self.faults[fault.kind] += 1
                 if self._access.ends(fault):
                     raise JudgeError(f"{self.name}: {fault.message}{self._route.hint(fault.status)}") from None
-                pause = _pause(fault, attempt)
+                pause = pause_after(fault, attempt)
                 tired = pause > patience or (fault.status != 429 and attempt >= self.retries)
                 if not fault.passes or tired:
                     if fault.status == UNREACHABLE and not self._access.ever:
@@ -355,14 +385,6 @@ class _Here(NamedTuple):
 
     pace: Pace
     making: asyncio.Lock
-
-
-def _pause(fault: Fault, attempt: int) -> float:
-    """Seconds until the next try: what the provider asks for, but ever longer where that does not help."""
-    told = fault.retry_after or 0.0
-    exponent = min(attempt - AS_TOLD if told else attempt, 6)
-    backoff = 0.5 * 2**exponent * random.uniform(0.5, 1.5) if exponent >= 0 else 0.0
-    return max(told * random.uniform(1.0, 1.1), backoff)
 
 
 def _marked(message: Mapping[str, str], shared: int, again: bool) -> dict[str, Any]:

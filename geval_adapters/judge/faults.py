@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 
 UNREACHABLE = 599
@@ -98,3 +99,15 @@ class Access:
             return False
         self._denied += 1
         return not self.ever or self._denied >= self.IN_A_ROW
+
+
+AS_TOLD = 5
+"""So often a request waits only as long as the provider asks for."""
+
+
+def pause_after(fault: Fault, attempt: int) -> float:
+    """Seconds until the next try: what the provider asks for, but ever longer where that does not help."""
+    told = fault.retry_after or 0.0
+    exponent = min(attempt - AS_TOLD if told else attempt, 6)
+    backoff = 0.5 * 2**exponent * random.uniform(0.5, 1.5) if exponent >= 0 else 0.0
+    return max(told * random.uniform(1.0, 1.1), backoff)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -294,7 +295,11 @@ class Sampling:
         temperature = "default" if "temperature" in sampled.without else f"{self._temperature(sampled.n):g}"
         n = self._n_of(sampled.n) if sampled.method == "samples" else str(sampled.n)
         answered = {"answered": sampled.model} if sampled.model else {}
-        return Signature.of(**parts, n=n, temperature=temperature, readout=sampled.method, **answered)
+        return Signature.of(**self._told(parts), n=n, temperature=temperature, readout=sampled.method, **answered)
+
+    def _told(self, parts: Mapping[str, str]) -> dict[str, str]:
+        options = {"options": json.dumps(dict(self.judge.options), sort_keys=True)} if self.judge.options else {}
+        return {**parts, **options}
 
     def expected(self, parts: Mapping[str, str]) -> dict[str, set[str]]:
         """The same as far as it is known before anything is asked: the values that each part can have."""
@@ -302,7 +307,7 @@ class Sampling:
         several = self._n_of(self.n or max(REPLIES, self.least))
         one = str(self.n or self.least)
         ns = {one} if self.readout == "logprobs" else {one, several}
-        values = {name: {value} for name, value in Signature.of(**parts).parts.items()}
+        values = {name: {value} for name, value in Signature.of(**self._told(parts)).parts.items()}
         values |= {
             "n": ns if self.readout != "samples" else {several},
             "readout": methods.get(self.readout, {*METHODS}),

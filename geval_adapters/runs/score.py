@@ -189,6 +189,8 @@ class ScoreRun:
         if self._done:
             yield f"{len(self._done)} of {self.data.total * len(self.gevals)} had been rated before"
         for each in self.summaries.values():
+            if each.usage.from_cache:
+                yield f"{each.criterion}: {each.usage.from_cache} replies came from the cache, for nothing"
             if each.saved:
                 yield f"{each.criterion}: adaptive sampling saved {each.saved} samples"
         if self._others:

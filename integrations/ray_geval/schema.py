@@ -33,6 +33,7 @@ RATING = pa.schema(
                 "completion_tokens": pa.int64(),
                 "requests": pa.int64(),
                 "cost": pa.float64(),
+                "from_cache": pa.int64(),
             }
         ),
         "signature": pa.string(),
