@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import getpass
+import os
+import sys
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -99,8 +101,8 @@ async def _serve(session: Session, port: int, browser: bool) -> None:
     server = LabelServer(session, port)
     address = await server.start()
     typer.echo(f"label as {session.annotator} at {address} (Ctrl-C stops; what was labelled is kept)")
-    if browser:
-        webbrowser.open(address)
+    if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+        webbrowser.open(address)  # elsewhere it would be one in this terminal
     try:
         await server.finished.wait()
     finally:
