@@ -271,9 +271,9 @@ def judged(items: Drawn) -> Estimate:
 
 def within(figure: Figure, least: float, most: float) -> Figure:
     """The figure, held within what it can be."""
-    if figure.value is None or figure.low is None or figure.high is None:
-        return figure
-    value, low, high = (min(max(each, least), most) for each in (figure.value, figure.low, figure.high))
+    value, low, high = (
+        None if each is None else min(max(each, least), most) for each in (figure.value, figure.low, figure.high)
+    )
     return Figure(value, low, high, figure.n, figure.method, figure.why_not)
 
 

@@ -75,7 +75,7 @@ def estimate_sections(found: Estimation, most: int = MOST) -> Iterator[Section]:
 
 
 def _means(found: Estimation) -> Section:
-    heads = ["system", "items", "labels", "judge", "labels alone", "corrected", "worth", "judge is off by", "method"]
+    heads = ["system", "items", "labels", "judge", "labels alone", "corrected", "worth", "judge off by", "method"]
     share = found.threshold is not None
     if share:
         heads.insert(6, f"share ≥ {found.threshold:g}")
@@ -83,13 +83,15 @@ def _means(found: Estimation) -> Section:
     for each in found.systems:
         worth = "" if each.effective_n is None else f"{each.effective_n:.0f} labels"
         row = [
-            each.system or "all", str(each.n), str(each.labels), _number(each.judge_mean), shown(each.labels_mean),
-            shown(each.corrected), worth, _signed(each.bias), each.corrected.method,
+            each.system or "all", str(each.n), str(each.labels), _number(each.judge_mean), _brief(each.labels_mean),
+            _brief(each.corrected), worth, _signed(each.bias), each.corrected.method,
         ]  # fmt: skip
         if share:
-            row.insert(6, shown(each.share) if each.share else "")
+            row.insert(6, _brief(each.share) if each.share else "")
         rows.append(row)
         name = f"{each.system}: " if each.system else ""
+        if each.share is not None and each.share.why_not:
+            notes.append(f"{name}share: {each.share.why_not}")
         if each.corrected.why_not:
             notes.append(name + each.corrected.why_not)
         elif each.labels_for_half is not None:
@@ -102,13 +104,21 @@ def _means(found: Estimation) -> Section:
     return Section(f"what people would say: {found.criterion}", heads, rows, _shortened(notes))
 
 
+def _brief(figure: Figure) -> str:
+    """A figure with its interval; why there is none stands below the table."""
+    if figure.value is None:
+        return "-"
+    interval = "" if figure.low is None or figure.high is None else f" [{figure.low:.2f}, {figure.high:.2f}]"
+    return f"{figure.value:.2f}{interval}"
+
+
 def _shortened(notes: Sequence[str], most: int = 12) -> list[str]:
     return [*notes[:most], f"… and {len(notes) - most} more remarks in --json"] if len(notes) > most else list(notes)
 
 
 def _differences(found: Estimation, most: int) -> Section:
     rows = [
-        [f"{each.a} − {each.b}", shown(each.figure), _p(each.p), _p(each.p_holm)]
+        [f"{each.a} − {each.b}", _brief(each.figure), _p(each.p), _p(each.p_holm)]
         for each in sorted(found.differences, key=lambda each: 2.0 if each.p is None else each.p)
     ]
     notes = ["paired by document; p corrected for all of these comparisons (Holm)"]
