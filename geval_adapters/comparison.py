@@ -345,5 +345,5 @@ def outcomes(verdicts: Sequence[Verdict]) -> list[Outcome]:
 
 def _read(shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
     if logprobs:
-        return read_verdict_logprobs(reply.logprobs or (), shown=shown)
+        return read_verdict_logprobs(reply.logprobs or (), shown=shown, text=reply.text)
     return read_verdict(reply.text, shown=shown)

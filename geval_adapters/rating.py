@@ -304,10 +304,11 @@ class GEval:
         ]
 
     def _reading(self, prompt: prompts.Prompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
-        scale, form, policy = self.criterion.scale, prompt.form, self.recipe.off_grid
+        asked = (self.criterion.scale, prompt.form, self.criterion)
+        policy = self.recipe.off_grid
         if logprobs:
-            return read_logprobs(reply.logprobs or (), scale, form, self.criterion, off_grid=policy, shown=shown)
-        return read_text(reply.text, scale, form, self.criterion, off_grid=policy, shown=shown)
+            return read_logprobs(reply.logprobs or (), *asked, off_grid=policy, shown=shown, text=reply.text)
+        return read_text(reply.text, *asked, off_grid=policy, shown=shown)
 
     def _rating(self, sample: Sample, sampled: Sampled) -> Rating:
         score = sampled.combined.score

@@ -55,19 +55,20 @@ def without_barred(
     for rule in bars:
         if values < rule.values:
             continue
-        matches = list(rule.regex.finditer(line))
-        if rule.several and len({worth(match.start("barred")) for match in matches}) < 2:
+        groups = rule.regex.groupindex
+        matches = [each for each in rule.regex.finditer(line) if "spared" not in groups or each["spared"] is None]
+        if not matches or (rule.several and len({worth(match.start("barred")) for match in matches}) < 2):
             continue
+        parts, done = [], 0
         for match in matches:
-            groups = match.groupdict()
-            if groups.get("spared") is not None:
-                continue
-            start, end = match.span("barred") if "barred" in groups else match.span()
+            start, end = match.span("barred" if "barred" in groups else 0)
             piece = line[start:end]
             changed = piece.translate(table)
-            line = line[:start] + changed + line[end:]
+            parts += [line[done:start], changed]
+            done = end
             if first is None and changed != piece:
                 first = start + next(at for at in range(len(piece)) if piece[at] != changed[at]), rule.name
+        line = "".join([*parts, line[done:]])
     return line, first
 
 
@@ -139,6 +140,7 @@ class Candidates:
     def _find_denominators(self) -> None:
         """`out of 5`, `/5`, `%`: the top of the scale that the value before it is on."""
         for rule in DENOMINATORS:
+            parts, done = [], 0
             for match in rule.regex.finditer(self.symbols):
                 index = match.start("rating")
                 percent = match["percent"] is not None if "percent" in match.re.groupindex else False
@@ -146,8 +148,10 @@ class Candidates:
                 if top is None or (rule.several and not self._is_top(top)):
                     continue
                 start, end = match.span("rest")
-                self.symbols = self.symbols[:start] + symbols()["DENOM"] * (end - start) + self.symbols[end:]
+                parts += [self.symbols[done:start], symbols()["DENOM"] * (end - start)]
+                done = end
                 self._tops[index] = (top, end)
+            self.symbols = "".join([*parts, self.symbols[done:]])
 
     def chosen(self, last: bool) -> Found | str | None:
         """The value with the strongest support; why there is none where two share it; None where none has any."""
@@ -155,28 +159,35 @@ class Candidates:
         if not hits:
             return None
         places = sorted(hits)
-        found = [self.found(place) for place in places]
-        if len({each.value for each in found}) > 1:
-            if surest < LABELLED or self._side_by_side(places):
-                return f"the reply names several ratings: {', '.join(dict.fromkeys(each.text for each in found))}"
-            return found[-1] if last else found[0]
-        return found[0]
+        worth = [self._worth(place) for place in places]
+        if len(set(worth)) == 1:
+            return self.found(places[0])
+        if surest < LABELLED or self._side_by_side(places):
+            texts = dict(zip(worth, map(self._text, places), strict=True)).values()
+            return f"the reply names several ratings: {', '.join(list(texts)[:5])}"
+        return self.found(places[-1 if last else 0])
 
     def _side_by_side(self, places: Sequence[int]) -> bool:
         """Whether nothing but labels stands between two of the values: one list of ratings, not several answers."""
         for one, other in pairwise(places):
             end = self._tops.get(one, (0.0, one + 1))[1]
-            if _ADJACENT.regex.fullmatch(self.symbols[end:other]) and self.found(one).value != self.found(other).value:
+            if _ADJACENT.regex.fullmatch(self.symbols, end, other) and self._worth(one) != self._worth(other):
                 return True
         return False
 
     def found(self, index: int) -> Found:
         """The value at a token."""
-        top, end = self._tops.get(index, (None, index + 1))
-        text = "".join(self.line.tokens[index:end]).rstrip(" \t\n*_`.,;:!")
-        value = self._number(index)
-        foreign = self._foreign if top is None else not self._is_top(top)
-        return Found(self.line.place(index), text, None if foreign else value)
+        return Found(self.line.place(index), self._text(index), self._worth(index))
+
+    def _text(self, index: int) -> str:
+        """How the value at a token is written, its denominator with it."""
+        end = self._tops.get(index, (0.0, index + 1))[1]
+        return "".join(self.line.tokens[index:end]).rstrip(" \t\n*_`.,;:!")
+
+    def _worth(self, index: int) -> float | None:
+        """What the value at a token is worth, None where it is on another scale."""
+        foreign = not self._is_top(self._tops[index][0]) if index in self._tops else self._foreign
+        return None if foreign else self._number(index)
 
     def _is_top(self, top: float) -> bool:
         """Whether a denominator is this scale's; "weak 3/5" is on one that goes to a strong 5."""

@@ -116,14 +116,14 @@ def _find_verdict(reply: str, labels: Sequence[str], shown: Iterable[str]) -> Fo
 
     left, barred = without_barred(line.symbols, kinds, sum(map(line.symbols.count, kinds)), VERDICT_BARS, place_worth)
     _, hits = strongest(left, _supports())
-    found = []
-    for place, in_favour in sorted(hits.items()):
-        value = worth[line.symbols[place]]
-        found.append(Found(line.place(place), line.word(place), value if in_favour else 1 - value))
-    if len({each.value for each in found}) > 1:
-        return f"the reply gives several verdicts: {', '.join(dict.fromkeys(each.text for each in found))}"
-    if found:
-        return found[0]
+    said = {
+        place: worth[line.symbols[place]] if hits[place] else 1 - worth[line.symbols[place]] for place in sorted(hits)
+    }
+    if len(set(said.values())) > 1:
+        words = dict.fromkeys(line.word(place) for place in said)
+        return f"the reply gives several verdicts: {', '.join(list(words)[:5])}"
+    for place, value in said.items():
+        return Found(line.place(place), line.word(place), value)
     why = f" ({line.word(barred[0])} is {barred[1]})" if barred else ""
     return f"no verdict in the reply{why}: {' '.join(reply.split())[:80]}"
 
