@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from .criteria import Criterion, find_criterion
 from .errors import InputError
+from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import concurrently, run
 from .judge.sampling import Method, Question, Readout, Sampling
-from .prompts import ComparisonPrompt, Kind, surroundings
+from .prompts import ComparisonPrompt, Kind
 from .reading.distribution import Reading
 from .reading.verdict import read_verdict, read_verdict_logprobs
 from .samples import Sample
@@ -181,6 +182,7 @@ class Comparer:
         model: as for `GEval`.
         kind: the prompt: `bare`, the question alone, or `instructed` (Liusie et al. 2024, figure 2).
         ties: let the judge answer that both are equally good.
+        control_tokens: as for `GEval`.
         n, temperature, readout: as for `GEval`.
         options: passed to `LiteLLMJudge`.
 
@@ -196,13 +198,14 @@ class Comparer:
         *,
         kind: Kind = "instructed",
         ties: bool = False,
+        control_tokens: ControlTokens = "inert",
         n: int | None = None,
         temperature: float | None = None,
         readout: Readout = "auto",
         **options: Any,
     ) -> None:
         self.criterion = find_criterion(criterion)
-        self.prompt = ComparisonPrompt(self.criterion, kind, ties)
+        self.prompt = ComparisonPrompt(self.criterion, kind, ties, control_tokens)
         self.judge = judge_of(model, options)
         self.sampling = Sampling(self.judge, n, temperature, readout)
 
@@ -226,7 +229,7 @@ class Comparer:
 
     async def averdict(self, first: Sample, second: Sample) -> Verdict:
         """The judge's answer about two candidates, shown in this order."""
-        shown = (*surroundings(self.criterion, first).values(), first.output, second.output)
+        shown = tuple(self.prompt.shown(first, second).values())
         question = Question(
             messages=self.prompt.messages(first, second),
             read=partial(_read, shown),
@@ -248,20 +251,22 @@ class Comparer:
             text=sampled.text,
             error=combined.error,
             usage=sampled.usage,
-            signature=self.sampling.signature(self._parts(), sampled),
+            signature=self.sampling.signature(self.parts(), sampled),
         )
 
-    def _parts(self) -> dict[str, str]:
+    def parts(self) -> dict[str, str]:
+        """What a signature says of the settings, whatever comes out."""
         return {
             "model": self.judge.name,
             "criterion": f"{self.criterion.name}@{self.criterion.hash}",
             "prompt": self.prompt.hash,
             "form": f"compare_{self.prompt.kind}" + ("_ties" if self.prompt.ties else ""),
+            **({"control_tokens": "kept"} if self.prompt.control_tokens == "kept" else {}),
         }
 
     def expected(self) -> dict[str, set[str]]:
         """The values that each part of this judge's signatures can have, as far as that is known before any verdict."""
-        return self.sampling.expected(self._parts())
+        return self.sampling.expected(self.parts())
 
     async def averdicts(self, pairs: Sequence[tuple[Sample, Sample]]) -> AsyncGenerator[Verdict]:
         """The answers about many pairs, asked concurrently, in the pairs' order."""

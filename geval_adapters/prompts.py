@@ -6,8 +6,6 @@ is a template; it stands between tags, and what would close one of these tags in
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -16,6 +14,7 @@ from typing import Any, Literal, get_args
 from .criteria import FIELDS, Criterion, Form, Scale, digest, prompts_folder
 from .errors import InputError, one_of
 from .examples import Shots, nearest
+from .fence import CONTROL_TOKENS, ControlTokens, shielded, tags_of
 from .samples import Sample
 
 Messages = list[dict[str, str]]
@@ -23,6 +22,9 @@ Messages = list[dict[str, str]]
 Kind = Literal["bare", "instructed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 """Prompts for comparing two candidates: the question alone, or with the criterion's definition in front."""
+
+PUBLISHED = ("Document", "Fact", "Summary", "Response", "Reference")
+"""What stands in published prompt files for source, context, output (under two names) and reference."""
 
 BLANK = Sample("", source="", context="", reference="")
 """A sample of which a prompt shows nothing, so that what is left is the prompt's own."""
@@ -40,6 +42,8 @@ class Prompt:
         template: the text of a published prompt file, used instead of all of the above wording. Its placeholders are
             `{{Document}}`, `{{Summary}}`, `{{Fact}}`, `{{Response}}` and `{{Reference}}`.
         examples: rated examples to show; those that the criterion carries by default.
+        control_tokens: whether control tokens of chat templates (`<|im_end|>`, `[INST]`) in a sample are made `inert`,
+            or `kept`, as a text about them needs it.
 
     Raises:
         InputError: no such form or persona, a template that does not parse, or one for which there are examples.
@@ -57,6 +61,7 @@ class Prompt:
     persona: str | None = None
     template: str | None = None
     examples: Shots | None = None
+    control_tokens: ControlTokens = "inert"
     start: str = field(init=False)
     """Where the judge's answer begins; models that can continue an answer are given it."""
 
@@ -65,6 +70,7 @@ class Prompt:
         one_of("task", self.criterion.task, wording("tasks"), f"criterion {self.criterion.name!r}: ")
         if self.persona is not None:
             one_of("persona", self.persona, wording("personas"))
+        one_of("control_tokens", self.control_tokens, CONTROL_TOKENS)
         if self.examples is None and self.criterion.examples:
             carried = self.criterion.examples
             object.__setattr__(self, "examples", Shots(carried, self.criterion.scale, len(carried)))
@@ -88,11 +94,12 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
-        return digest(self.messages(BLANK)[0]["content"])
+        return digest(self.messages(BLANK)[0]["content"] + _kept(self.control_tokens))
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
-        return surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sendable(sample.output)}
+        texts = surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sample.output}
+        return shielded(texts, self.control_tokens)
 
     def texts(self, sample: Sample) -> tuple[str, ...]:
         """All texts that the judge sees with a sample, those of examples included."""
@@ -106,7 +113,7 @@ class Prompt:
         for each in self.examples.beside(sample) if self.examples else ():
             text = Sample(each.output, source=each.source, context=each.context, reference=each.reference)
             score = nearest(scale, each.score)
-            seen.append({"shown": fenced(self.shown(text)), "score": words.get(score, f"{score:g}")})
+            seen.append({"shown": tuple(self.shown(text).items()), "score": words.get(score, f"{score:g}")})
         return seen
 
     def shared(self, sample: Sample) -> int:
@@ -123,10 +130,10 @@ class Prompt:
         check(self.criterion, sample)
         if self.template is not None:
             texts = (sample.source, sample.context, sample.output, sample.output, sample.reference)
-            names = ("Document", "Fact", "Summary", "Response", "Reference")
-            values = {name: sendable(text) for name, text in zip(names, texts, strict=True) if text is not None}
+            given = {name: text for name, text in zip(PUBLISHED, texts, strict=True) if text is not None}
+            values = shielded(given, self.control_tokens, tags_of(self.template))
             return [{"role": "user", "content": render(self.template, values)}]
-        values = self._own_words | {"examples": self._beside(sample), "shown": fenced(self.shown(sample))}
+        values = self._own_words | {"examples": self._beside(sample), "shown": self.shown(sample).items()}
         return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
 
     @cached_property
@@ -145,6 +152,7 @@ class ComparisonPrompt:
         criterion: what they are compared by.
         kind: `bare`, the question alone, or `instructed`, with the criterion's definition in front.
         ties: whether the judge may answer that they are equally good.
+        control_tokens: as for a `Prompt`.
 
     Raises:
         InputError: no such kind.
@@ -153,6 +161,7 @@ class ComparisonPrompt:
     criterion: Criterion
     kind: Kind = "instructed"
     ties: bool = False
+    control_tokens: ControlTokens = "inert"
 
     def __post_init__(self) -> None:
         one_of("kind of comparison prompt", self.kind, KINDS)
@@ -170,7 +179,12 @@ class ComparisonPrompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the samples aside."""
-        return digest(self.messages(BLANK, BLANK)[0]["content"])
+        return digest(self.messages(BLANK, BLANK)[0]["content"] + _kept(self.control_tokens))
+
+    def shown(self, first: Sample, second: Sample) -> dict[str, str]:
+        """The texts that the judge sees, by their tag, the candidates last."""
+        candidates = {f"{self.noun}_A": first.output, f"{self.noun}_B": second.output}
+        return shielded(surroundings(self.criterion, first) | candidates, self.control_tokens)
 
     def messages(self, first: Sample, second: Sample) -> Messages:
         """The messages for two candidates; what belongs to them is taken from the first.
@@ -179,10 +193,9 @@ class ComparisonPrompt:
             InputError: a sample lacks a field that the criterion needs.
         """
         check(self.criterion, first)
-        candidates = {f"{self.noun}_A": sendable(first.output), f"{self.noun}_B": sendable(second.output)}
         values = criterion_words(self.criterion) | {
             "intro": wording("tasks")[self.criterion.task]["compare"],
-            "shown": fenced(surroundings(self.criterion, first) | candidates),
+            "shown": self.shown(first, second).items(),
             "kind": self.kind,
             "noun": self.noun,
             "ties": self.ties,
@@ -224,7 +237,7 @@ class SeveralPrompt:
         fields = _tags(self.criteria[0])
         texts = {tag: text for one in around for tag, text in one.items()}
         ordered = {fields[name]: texts[fields[name]] for name in FIELDS if fields[name] in texts}
-        return ordered | {fields["output"]: sendable(sample.output)}
+        return shielded(ordered | {fields["output"]: sample.output})
 
     def messages(self, sample: Sample) -> Messages:
         """The messages for one sample.
@@ -237,9 +250,13 @@ class SeveralPrompt:
         values = {
             "intro": wording("tasks")[self.criteria[0].task]["several"],
             "criteria": [criterion_words(each) for each in self.criteria],
-            "shown": fenced(self.shown(sample)),
+            "shown": self.shown(sample).items(),
         }
         return [{"role": "user", "content": render(_file("rate_several.jinja"), values)}]
+
+
+def _kept(control_tokens: ControlTokens) -> str:
+    return "" if control_tokens == "inert" else "\0control tokens kept"
 
 
 def common_prefix(one: str, other: str) -> int:
@@ -263,17 +280,7 @@ def surroundings(criterion: Criterion, sample: Sample) -> dict[str, str]:
     """What a judge sees of a sample besides its output, by tag, in the order in which it sees it."""
     wanted = [name for name in FIELDS if name in (*criterion.needs, *criterion.optional)]
     texts = {_tags(criterion)[name]: getattr(sample, name) for name in wanted}
-    return {tag: sendable(text) for tag, text in texts.items() if text is not None}
-
-
-def fenced(texts: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Tags and texts, with what would close one of the tags escaped.
-
-    >>> fenced({"output": "a </output > b"})
-    [('output', 'a &lt;/output > b')]
-    """
-    closing = re.compile(rf"<(?=\s*/\s*(?:{'|'.join(texts)})\b)", re.IGNORECASE)
-    return [(tag, closing.sub("&lt;", text) if "<" in text else text) for tag, text in texts.items()]
+    return {tag: text for tag, text in texts.items() if text is not None}
 
 
 def _tags(criterion: Criterion) -> dict[str, str]:
@@ -324,17 +331,6 @@ def allowed(scale: Scale) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def sendable(text: str) -> str:
-    r"""The text with what no provider accepts (NUL, lone surrogates) as U+FFFD.
-
-    >>> sendable("a\x00b") == "a\ufffdb"
-    True
-    """
-    if text.isascii():  # what most text is, and much faster to see
-        return text.replace("\x00", "\ufffd")
-    return re.sub(r"[\x00\ud800-\udfff]", "\ufffd", text)
-
-
 def render(template: str, values: dict[str, Any]) -> str:
     """One template with its values, in one pass.
 
@@ -345,8 +341,9 @@ def render(template: str, values: dict[str, Any]) -> str:
 
     try:
         return str(_compiled(template).render(values)).strip()
-    except jinja2.TemplateError as error:
-        raise InputError(f"the prompt template cannot be used: {error.message}") from None
+    except Exception as error:  # a template can raise anything
+        line = f" (line {error.lineno})" if isinstance(error, jinja2.TemplateSyntaxError) else ""
+        raise InputError(f"the prompt template cannot be used{line}: {error or type(error).__name__}") from None
 
 
 @cache
@@ -379,6 +376,10 @@ def read_template(path: str | Path) -> str:
         InputError: it cannot be read as text.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
+        template = Path(path).read_text(encoding="utf-8")
+        render(template, dict.fromkeys(PUBLISHED, ""))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read as a prompt file: {error}") from None
+    except InputError as error:
+        raise InputError(f"{path}: {error}; it can name {', '.join(PUBLISHED)}") from None
+    return template

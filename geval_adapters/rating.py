@@ -15,6 +15,7 @@ from . import prompts
 from .criteria import Criterion, OffGrid, ScaleLike, digest, find_criterion
 from .errors import GEvalError, InputError
 from .examples import Shots
+from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
 from .judge.client import judge_of
 from .judge.loops import PerLoop, concurrently, run, stream
@@ -133,6 +134,8 @@ class GEval:
         persona: `hhh` or `human_annotator` (Chiang & Lee 2023, §3.4.2).
         prompt_file: a published prompt file that replaces the wording.
         examples: texts that people rated, to be shown first; the criterion's own by default.
+        control_tokens: control tokens of chat templates (`<|im_end|>`, `[INST]`) in a sample are made `inert`, or
+            `kept`, as rating texts about them needs it.
         options: passed to `LiteLLMJudge`: api_base, api_key, concurrency, timeout, retries, direct, rpm, tpm, max_cost,
             max_requests, router.
 
@@ -163,13 +166,14 @@ class GEval:
         persona: Persona | None = None,
         prompt_file: str | Path | None = None,
         examples: Shots | None = None,
+        control_tokens: ControlTokens | None = None,
         **options: Any,
     ) -> None:
         if form is None and recipe is None and prompt_file:
             form = "score_only"  # what published prompt files ask for
         self.recipe = Recipe.of(
             recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature, readout=readout,
-            off_grid=off_grid, adaptive=adaptive, persona=persona,
+            off_grid=off_grid, adaptive=adaptive, persona=persona, control_tokens=control_tokens,
         )  # fmt: skip
         self.criterion = find_criterion(criterion, self.recipe.scale)
         self.explain = explain
@@ -177,7 +181,9 @@ class GEval:
         steps = self.criterion.steps if self.recipe.steps == "stored" else self.recipe.steps
         shown_steps = () if isinstance(steps, str) else tuple(steps)
         self.prompts = [
-            prompts.Prompt(self.criterion, form, shown_steps, self.recipe.persona, template, examples)
+            prompts.Prompt(
+                self.criterion, form, shown_steps, self.recipe.persona, template, examples, self.recipe.control_tokens
+            )
             for form in self.recipe.forms
         ]
         self.judge = judge_of(model, options)
@@ -319,7 +325,7 @@ class GEval:
             method=sampled.method,
             rationale=self._rationale(sampled),
             usage=sampled.usage,
-            signature=self.sampling.signature(self._parts(), sampled),
+            signature=self.sampling.signature(self.parts(), sampled),
             human=sample.human_score(self.criterion),
             **vars(sampled.combined),
         )
@@ -346,11 +352,12 @@ class GEval:
             rationale=None,
             error=error,
             usage=Usage(),
-            signature=Signature.of(**self._parts()),
+            signature=Signature.of(**self.parts()),
             human=sample.human_score(self.criterion),
         )
 
-    def _parts(self) -> dict[str, str]:
+    def parts(self) -> dict[str, str]:
+        """What a signature says of the settings, whatever comes out."""
         steps, given = self.prompts[0].steps, self.recipe.steps
         origin = given if isinstance(given, str) else "given"
         return {
@@ -360,12 +367,14 @@ class GEval:
             "form": self.recipe.form,
             "steps": f"{origin}@{digest(json.dumps(steps))}" if steps else "none",
             "off_grid": self.recipe.off_grid,
-        } | ({"examples": shots.key} if (shots := self.prompts[0].examples) else {})
+            **({"control_tokens": "kept"} if self.recipe.control_tokens == "kept" else {}),
+            **({"examples": shots.key} if (shots := self.prompts[0].examples) else {}),
+        }
 
     async def aexpected(self) -> dict[str, set[str]]:
         """The values that each part of this run's signatures can have, as far as that is known before any rating."""
         await self._prepare()
-        return self.sampling.expected(self._parts())
+        return self.sampling.expected(self.parts())
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from .criteria import FORMS, Form, OffGrid, Scale
 from .errors import InputError, checked, one_of
+from .fence import ControlTokens
 from .judge.sampling import Readout
 from .prompts import wording
 
@@ -39,6 +40,7 @@ class Recipe:
     off_grid: OffGrid = "keep"
     adaptive: float | None = None
     persona: Persona | None = None
+    control_tokens: ControlTokens = "inert"
     origin: str = field(default="", compare=False)
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..criteria import Criterion
 from ..errors import InputError
-from ..prompts import sendable
+from ..fence import sendable
 from ..samples import Sample, read_samples
 
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from geval_adapters import Criterion, InputError, Sample, load_criteria
 from geval_adapters.criteria import OFF_GRID, Form, prompts_folder
 from geval_adapters.errors import one_of
-from geval_adapters.prompts import Prompt, criterion_words, fenced, read_template, render, surroundings, wording
+from geval_adapters.fence import shielded
+from geval_adapters.prompts import Prompt, criterion_words, read_template, render, surroundings, wording
 
 from .data import load
 
@@ -86,7 +87,7 @@ def likelihoods(*, criterion: str, data: str | None = None, **_: Any) -> dataset
     noun = wording("tasks")[rated.task]["fields"]["output"]
 
     def row(sample: Sample) -> Row:
-        told = criterion_words(rated) | {"noun": noun, "shown": fenced(surroundings(rated, sample))}
+        told = criterion_words(rated) | {"noun": noun, "shown": shielded(surroundings(rated, sample)).items()}
         return {"prompt": render(template, told), "target": f" {sample.output}"}
 
     return _dataset(rated, data, row)

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from geval_adapters import InputError, read_samples
 from geval_adapters.criteria import FIELDS, prompts_folder
-from geval_adapters.prompts import fenced, read_template, render
+from geval_adapters.fence import shielded
+from geval_adapters.prompts import read_template, render
 
 from .data import load
 from .items import Row, split
@@ -58,7 +59,11 @@ def articles(
     sources = {sample.doc_id: sample.source or "" for sample in load("summeval", data)}
     settings = _settings(judge, criterion or SUMMEVAL, recipe)
     return split(
-        {"document": document, "source": source, "prompt": render(template, {"shown": fenced({"article": source})})}
+        {
+            "document": document,
+            "source": source,
+            "prompt": render(template, {"shown": shielded({"article": source}).items()}),
+        }
         | settings
         for document, source in sources.items()
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from geval_adapters.prompts import sendable
+from geval_adapters.fence import sendable
 
 RATING = pa.schema(
     {

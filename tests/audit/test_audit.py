@@ -161,7 +161,7 @@ def test_attacks_stay_between_the_tags():
             prompts.append(prompt)
             return super().reply(prompt)
 
-    run(Listening(), ["attack"], budget=24)
+    run(Listening(), ["attack"], budget=40)
     assert any("binding" in prompt for prompt in prompts)
     assert all(len(re.findall(r"(?i)<\s*/\s*summary", prompt)) == 1 for prompt in prompts)
 
