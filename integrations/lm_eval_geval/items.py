@@ -15,6 +15,7 @@ from geval_adapters.fence import shielded
 from geval_adapters.prompts import Prompt, criterion_words, read_template, render, surroundings, wording
 
 from .data import load
+from .harness import takes_metadata
 
 if TYPE_CHECKING:
     import datasets
@@ -22,21 +23,21 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 
+@takes_metadata
 def ratings(
     *,
-    criterion: str,
+    rated: str,
     form: Form,
     data: str | None = None,
     prompt_dir: str | None = None,
     steps: str = "none",
     persona: str | None = None,
     off_grid: str = "keep",
-    **_: Any,
 ) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: every output of the criterion's data, to be rated in text.
 
     Args:
-        criterion: its registered name; the part before the `/` names the data.
+        rated: the criterion's registered name; the part before the `/` names the data.
         form: how the judge answers, one of `geval_adapters.reading.FORMS`.
         data: a local file or folder instead of the public source.
         prompt_dir: a folder with published prompt files, which replace the wording.
@@ -49,9 +50,9 @@ def ratings(
     """
     one_of("off_grid policy", off_grid, OFF_GRID)
     one_of("steps", steps, ("none", "stored"))
-    rated = load_criteria()[criterion]
-    template = read_template(prompt_file(rated, Path(prompt_dir))) if prompt_dir else None
-    prompt = Prompt(rated, form, rated.steps if steps == "stored" else (), persona, template)
+    criterion = load_criteria()[rated]
+    template = read_template(prompt_file(criterion, Path(prompt_dir))) if prompt_dir else None
+    prompt = Prompt(criterion, form, criterion.steps if steps == "stored" else (), persona, template)
 
     def row(sample: Sample) -> Row:
         return {
@@ -61,7 +62,7 @@ def ratings(
             "off_grid": off_grid,
         }
 
-    return _dataset(rated, data, row)
+    return _dataset(criterion, data, row)
 
 
 def choices(**options: Any) -> datasets.DatasetDict:
@@ -69,7 +70,7 @@ def choices(**options: Any) -> datasets.DatasetDict:
 
     A choice ends with the line: `1` alone would also be how `10` begins.
     """
-    closed = [f"{score:g}\n" for score in load_criteria()[options["criterion"]].scale.values]
+    closed = [f"{score:g}\n" for score in load_criteria()[options["rated"]].scale.values]
     # Without a chat template the label stands right behind the prompt: on a line of its own.
     return split(
         {**item, "prompt": item["prompt"] + ("\n\n" if item["start"] else ""), "choices": closed}
@@ -77,20 +78,26 @@ def choices(**options: Any) -> datasets.DatasetDict:
     )
 
 
-def likelihoods(*, criterion: str, data: str | None = None, **_: Any) -> datasets.DatasetDict:
+@takes_metadata
+def likelihoods(*, rated: str, data: str | None = None) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: every output, to be rated by its likelihood where a good one is asked for.
 
     GPTScore (Fu et al. 2023, arXiv 2302.04166): the model is not asked for a rating, but given the task of writing.
     """
-    rated = load_criteria()[criterion]
+    criterion = load_criteria()[rated]
     template = read_template(prompts_folder() / "write_output.jinja")
-    noun = wording("tasks")[rated.task]["fields"]["output"]
+    noun = wording("tasks")[criterion.task]["fields"]["output"]
 
     def row(sample: Sample) -> Row:
+<<<<<<< HEAD
         told = criterion_words(rated) | {"noun": noun, "shown": shielded(surroundings(rated, sample)).items()}
         return {"prompt": render(template, told), "target": f" {sample.output}"}
+=======
+        words = criterion_words(criterion) | {"noun": noun, "shown": fenced(surroundings(criterion, sample))}
+        return {"prompt": render(template, words), "target": f" {sample.output}"}
+>>>>>>> 125e25b (Tasks refuse metadata that they do not take, say what users can mend in one line, give each figure its arrow, and name the embedded judge)
 
-    return _dataset(rated, data, row)
+    return _dataset(criterion, data, row)
 
 
 def prompt_file(criterion: Criterion, folder: Path) -> Path:

@@ -10,6 +10,7 @@ from geval_adapters.fence import shielded
 from geval_adapters.prompts import read_template, render
 
 from .data import load
+from .harness import takes_metadata
 from .items import Row, split
 
 if TYPE_CHECKING:
@@ -46,13 +47,13 @@ def dataset(
     return loaded
 
 
+@takes_metadata
 def articles(
     *,
     data: str | None = None,
     judge: str | None = None,
     criterion: str | list[str] | None = None,
     recipe: str | None = None,
-    **_: Any,
 ) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: SummEval's articles, to be summarised; rated by its four criteria."""
     template = read_template(prompts_folder() / "summarize.jinja")
@@ -69,13 +70,13 @@ def articles(
     )
 
 
+@takes_metadata
 def outputs(
     *,
     data: str | None = None,
     judge: str | None = None,
     criterion: str | None = None,
     recipe: str | None = None,
-    **_: Any,
 ) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: outputs that are there already, one in each row of a file.
 

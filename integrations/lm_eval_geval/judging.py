@@ -7,11 +7,14 @@ takes.
 
 from __future__ import annotations
 
+import inspect
+import logging
 import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from statistics import fmean
+from types import FrameType
 from typing import Any
 
 from . import harness
@@ -30,6 +33,10 @@ from geval_adapters.samples import ALIASES
 Doc = Mapping[str, Any]
 Result = dict[str, Any]
 
+log = logging.getLogger("lm_eval.geval")
+
+EMBEDDED = "local/smollm2"
+
 SETTINGS = {"criterion": "GEVAL_CRITERION", "judge": "GEVAL_MODEL", "recipe": "GEVAL_RECIPE"}
 """What a judge is set by, and the environment variables for what is told nowhere else."""
 
@@ -46,20 +53,28 @@ def judge(samples: Sequence[Sample], settings: Mapping[str, str | None]) -> list
         InputError: no criterion, or a sample lacks a field that the criterion needs.
         JudgeError: the judge cannot be asked at all.
     """
-    told = {name: settings.get(name) or os.environ.get(variable) for name, variable in SETTINGS.items()}
-    if not told["criterion"]:
-        raise InputError(
-            """geval: no criterion: name it in the task's YAML (criterion: coherence), with --metadata"""
-            """ '{"criterion": "coherence"}', or as $GEVAL_CRITERION"""
-        )
-    geval = GEval(told["criterion"], _judge(told["judge"]), recipe=told["recipe"])
-    return [_result(rating) for rating in geval.rate_many(samples)]
+    chosen = {name: settings.get(name) or os.environ.get(variable) for name, variable in SETTINGS.items()}
+    with harness.brief_errors():
+        if not chosen["criterion"]:
+            raise InputError(
+                """geval: no criterion: name it in the task's YAML (criterion: coherence), with --metadata"""
+                """ '{"criterion": "coherence"}', or as $GEVAL_CRITERION"""
+            )
+        geval = GEval(chosen["criterion"], _judge(chosen["judge"]), recipe=chosen["recipe"])
+        return [_result(rating) for rating in geval.rate_many(samples)]
 
 
 @cache
 def _judge(model: str | None) -> LiteLLMJudge:
     """One judge for all criteria: it remembers what its model turned out not to support."""
-    return LiteLLMJudge(model)
+    judge = LiteLLMJudge(model)
+    if judge.name == EMBEDDED:
+        log.warning(
+            "the judge is the embedded %s, which is there to try things out and not to rely on; another one is named"
+            """ with --metadata '{"judge": "openai/gpt-4o-mini"}' or $GEVAL_MODEL""",
+            EMBEDDED,
+        )
+    return judge
 
 
 def _result(rating: Rating) -> Result:
@@ -159,7 +174,20 @@ def geval(
     else:
         settings = {"criterion": criterion, "judge": judge, "recipe": recipe}
         result = {"output": str(prediction), target: str(references[0]), "settings": settings}
+    _fewer_is_better("geval_unrated", inspect.currentframe())
     return {"geval": {"score_of": result}, "geval_unrated": {"unrated": result}}
+
+
+def _fewer_is_better(figure: str, frame: FrameType | None) -> None:
+    """Give a figure its own arrow in the harness's table.
+
+    The harness gives all figures of a metric the metric's, and hands a metric nothing by which to say otherwise: so
+    the task that calls it is looked up.
+    """
+    task = frame.f_back.f_locals.get("self") if frame and frame.f_back else None
+    directions = getattr(task, "_higher_is_better", None)
+    if isinstance(directions, dict):
+        directions[figure] = False
 
 
 def _judge_pending(pending: Sequence[Result]) -> None:

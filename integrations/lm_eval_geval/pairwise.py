@@ -11,6 +11,7 @@ from geval_adapters import Criterion, Sample, load_criteria, read_verdict
 from geval_adapters.judge import combine
 from geval_adapters.prompts import ComparisonPrompt, surroundings
 
+from .harness import takes_metadata
 from .items import Row, samples_of, split
 from .metrics import Aggregation, Items, Triple, agreement_of, number, warn_of_incomplete
 from .readings import LIMITS, Doc, Result
@@ -26,26 +27,26 @@ METHODS = ("win_ratio", "bradley_terry")
 FIGURES = tuple(f"{method}_document_{figure}" for method in METHODS for figure in ("spearman", "kendall_b"))
 
 
-def comparisons(
-    *, criterion: str, data: str | None = None, comparisons: int | None = None, **_: Any
-) -> datasets.DatasetDict:
+@takes_metadata
+def comparisons(*, rated: str, data: str | None = None, comparisons: int | None = None) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: pairs of outputs of one document, each in both orders.
 
     A row names its outputs by their places in the data: all pairs of 16 summaries of 100 articles would hold each
     article 240 times.
 
     Args:
-        criterion: its registered name; the part before the `/` names the data.
+        rated: the criterion's registered name; the part before the `/` names the data.
         data: a local file or folder instead of the public source.
         comparisons: how many for each document, chosen at random (Liusie et al. 2024, §3.4, `symmetric`); the
             default is all, `N·(N - 1)` for N outputs.
     """
-    samples = samples_of(load_criteria()[criterion], data)
+    criterion = load_criteria()[rated]
+    samples = samples_of(criterion, data)
     by_document = groupby(range(len(samples)), key=lambda place: samples[place].doc_id)
     rows: list[Row] = []
     for seed, (document, places) in enumerate(by_document):
-        common = {"document": document, "criterion": criterion, "data": data}
-        rows += [common | row for row in _rows(load_criteria()[criterion], samples, list(places), comparisons, seed)]
+        common = {"document": document, "criterion": rated, "data": data}
+        rows += [common | row for row in _rows(criterion, samples, list(places), comparisons, seed)]
     return split(rows)
 
 

@@ -64,7 +64,7 @@ def _group(group: str, tasks: list[str], metrics: list[str]) -> str:
 
 
 def _task(task: str, base: str, criterion: str) -> str:
-    return HEAD + f"include: ../{base}\ntask: {task}\ndataset_kwargs:\n  criterion: {criterion}\n"
+    return HEAD + f"include: ../{base}\ntask: {task}\ndataset_kwargs:\n  rated: {criterion}\n"
 
 
 def write(folder: Path) -> None:
