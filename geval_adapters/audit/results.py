@@ -1,13 +1,16 @@
-"""What an audit finds: statistics, the checks that they belong to, and a recipe drawn from them."""
+"""What an audit came to: statistics, the checks that they belong to, a recipe drawn from them, judges side by side."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..agreement.intervals import Figure
 from ..judge.base import Usage
+
+Verdict = Literal["beyond", "unclear", "within", ""]
 
 
 @dataclass(frozen=True)
@@ -29,15 +32,33 @@ class Statistic:
     paper: str = ""
 
     @property
-    def verdict(self) -> str:
-        """`beyond` what is tolerated, with the whole interval; `unclear`; `within`; or empty where nothing counts."""
+    def verdict(self) -> Verdict:
+        """`beyond` or `within` what is tolerated, with the whole interval; `unclear`; empty where nothing counts."""
         value, low, high = self.figure.value, self.figure.low, self.figure.high
         if self.tolerated is None or value is None:
             return ""
         least, most = self.tolerated
-        if least <= value <= most:
-            return "within"
-        return "beyond" if low is not None and high is not None and (low > most or high < least) else "unclear"
+        if low is None or high is None:
+            return "unclear"
+        return "beyond" if low > most or high < least else "within" if least <= low and high <= most else "unclear"
+
+    @property
+    def needed(self) -> int | None:
+        """About how many items would make an unclear verdict clear: intervals shrink as 1/√n. None where none would.
+
+        >>> Statistic("a", "shift", Figure(0.05, -0.05, 0.15, 30), (-0.1, 0.1)).needed
+        120
+        """
+        value, low, high = self.figure.value, self.figure.low, self.figure.high
+        if self.verdict != "unclear" or value is None or low is None or high is None or self.tolerated is None:
+            return None
+        ratio = max(
+            ((high - value if limit > value else value - low) / abs(limit - value)) if limit != value else math.inf
+            for limit in self.tolerated
+            if math.isfinite(limit) and low <= limit <= high
+        )
+        items = self.figure.n * ratio**2
+        return math.ceil(items) if items < 100_000 else None
 
 
 @dataclass(frozen=True)
@@ -59,20 +80,22 @@ class Picture:
 
 @dataclass(frozen=True)
 class Check:
-    """What one check found.
+    """What one check came to.
 
     Attributes:
         did: what was done.
         statistics: the figures.
-        advice: what a user can do about a finding.
+        advice: what a user can do about a fault.
         fault: what the judge is called where a statistic lies beyond what is tolerated.
         notes: what a reader must know.
         pictures: what can be drawn.
         name: a key of `CHECKS`.
         criterion: what was rated; the names of all, where the check is about several.
         reason: why it could not be measured.
-        usage, asked, failed: what it cost; the answers it asked for, and those without a score. Answers that an earlier
+        usage, asked, failed: what it cost; the answers it asked for, and those without a score. Answers that another
             check had asked for cost nothing again.
+        calls: how many calls one subject (a sample, a pair) takes.
+        steps, planned: of how many subjects it has all answers, and how many there are.
     """
 
     did: str = ""
@@ -87,6 +110,9 @@ class Check:
     usage: Usage = field(default_factory=Usage)
     asked: int = 0
     failed: int = 0
+    calls: int = 0
+    steps: int = 0
+    planned: int = 0
 
     @property
     def verdict(self) -> str:
@@ -110,10 +136,16 @@ class Check:
         known = [statistic for statistic in self.statistics if statistic.figure.value is not None]
         return max(known, key=weight) if known else None
 
+    @property
+    def needed(self) -> int | None:
+        """About how many items would make an unclear verdict clear: what its clearest statistic lacks the least."""
+        wanted = [each.needed for each in self.statistics if each.needed is not None]
+        return max(wanted) if self.verdict == "unclear" and wanted else None
+
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
-        statistics = [asdict(each) | {"verdict": each.verdict} for each in self.statistics]
-        return asdict(self) | {"verdict": self.verdict, "statistics": statistics}
+        statistics = [asdict(each) | {"verdict": each.verdict, "needed": each.needed} for each in self.statistics]
+        return asdict(self) | {"verdict": self.verdict, "needed": self.needed, "statistics": statistics}
 
 
 @dataclass(frozen=True)
@@ -137,7 +169,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Audit:
-    """All that `geval audit` finds."""
+    """All that an audit of one judge came to."""
 
     judge: str
     source: str
@@ -153,7 +185,46 @@ class Audit:
         """What the whole audit cost."""
         return sum((check.usage for check in self.checks), Usage())
 
+    @property
+    def faults(self) -> tuple[Check, ...]:
+        """The checks that count against the judge."""
+        clear = ("ok", "unclear", "measured", "not measurable")
+        return tuple(check for check in self.checks if check.verdict not in clear)
+
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
         checks = [check.to_dict() for check in self.checks]
         return asdict(self) | {"usage": vars(self.usage), "checks": checks}
+
+
+@dataclass(frozen=True)
+class Shared:
+    """Whether judges err together: a jury of like-minded judges is one judge.
+
+    Attributes:
+        criterion: what was rated.
+        judges: their names, in the order of the rows.
+        errors: Pearson r between the errors (judge − people) of each two, None where it is undefined.
+        mean: the mean of these r, with its interval.
+        effective: `k / (1 + (k − 1) · mean)`, the number of judges with independent errors that k of these are worth.
+        note: what a reader must know.
+    """
+
+    criterion: str
+    judges: tuple[str, ...]
+    errors: tuple[tuple[float | None, ...], ...]
+    mean: Figure
+    effective: float | None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Several judges on the same items."""
+
+    audits: tuple[Audit, ...]
+    shared: tuple[Shared, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON has it."""
+        return {"audits": [each.to_dict() for each in self.audits], "shared": [asdict(each) for each in self.shared]}

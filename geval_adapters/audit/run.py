@@ -1,112 +1,236 @@
-"""How biased and how inconsistent a judge is, on given data.
-
-The checks are made one after the other, the cheapest first, and a recipe for this judge is drawn from what they found.
-"""
+"""An audit: a request, its run, and at any time what the answers so far come to."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from ..agreement.meta_eval import Item, JudgedFile
+from ..agreement.meta_eval import JudgedFile
 from ..criteria import Criterion
 from ..errors import InputError
 from ..judge.base import Judge, Usage
-from ..runs.log import RunLog
+from ..judge.loops import concurrently
 from ..samples import Sample
-from .asking import Inquiry, Tally, Unmeasurable
+from .asking import LEAST, Asking, Log, Plan, Question, Row, Tally, Unmeasurable
 from .checks import CHECKS, STORED
-from .checks.common import documents_of
-from .recipe import _recipe
+from .ratings import Reliability, documents_of
+from .recipe import recipe
 from .results import Audit, Check
 
-BUDGET = 400
+BUDGET = 1000
 """Calls that an audit makes for each criterion unless told."""
 
 
-async def audit(
-    source: str,
-    samples: Sequence[Sample],
-    criteria: Mapping[str, Criterion],
-    judge: Judge,
-    *,
-    checks: Sequence[str] = tuple(CHECKS),
-    budget: int | None = None,
-    seed: int = 0,
-    log: RunLog | None = None,
-    watch: Callable[[int, Usage], None] = lambda failed, usage: None,
-) -> Audit:
-    """Audit a judge on samples.
+@dataclass(frozen=True)
+class Request:
+    """What is to be audited.
 
-    The calls are shared out among the checks, the cheapest first; what one leaves goes to those after it.
-
-    Args:
-        source: where the samples come from, for the command line of the recipe.
+    Attributes:
+        source: where the samples come from.
         samples: what is rated.
         criteria: by the name under which they were asked for.
         judge: who is asked.
         checks: keys of `CHECKS`.
         budget: calls in total; the default is `BUDGET` for each criterion.
-        seed: decides which samples are drawn.
-        log: answers are kept in it, and taken from it.
-        watch: told with each new answer how many have no score, and what all of them cost.
+        seed: decides in which order samples are drawn.
+        reliability: between which limits the reliability of people's scores is said to lie.
+        command: the beginning of the recipe's command line, for what the audit was given and `geval score` needs, too.
 
     Raises:
         InputError: an unknown check.
+    """
+
+    source: str
+    samples: Sequence[Sample]
+    criteria: Mapping[str, Criterion]
+    judge: Judge
+    checks: Sequence[str] = tuple(CHECKS)
+    budget: int | None = None
+    seed: int = 0
+    reliability: Reliability = None
+    command: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "checks", known_checks(self.checks, CHECKS))
+
+    @property
+    def calls(self) -> int:
+        """How many calls may be made."""
+        return self.budget or BUDGET * len(self.criteria)
+
+
+@dataclass
+class _Part:
+    """A check of one criterion in a run."""
+
+    name: str
+    criterion: Criterion
+    plan: Plan | None = None
+    reason: str = "nothing was asked before the audit was stopped"
+    begun: int = 0
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}: {self.criterion.name}"
+
+    @property
+    def next(self) -> float:
+        """What share of its turn the check has had: those that have had the least come next.
+
+        Of the calls a check gets a part in proportion to the root of its calls per step: for a given budget that makes
+        the sum of the checks' variances the least (Neyman's allocation). No check is much behind the others, so that
+        an audit that is stopped leaves all of them partly measured.
+        """
+        assert self.plan is not None
+        return float(self.begun * self.plan.calls**0.5)
+
+
+@dataclass
+class AuditRun:
+    """An audit under way.
+
+    Attributes:
+        request: what was asked for.
+        log: answers are kept in it, and taken from it.
+        stopped: whether it has not come to its end.
+    """
+
+    request: Request
+    log: Log | None = None
+    stopped: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        request = self.request
+        self.asking = Asking(
+            request.judge, request.samples, list(request.criteria.values()), seed=request.seed,
+            reliability=request.reliability, log=self.log,
+        )  # fmt: skip
+        first = list(request.criteria.values())[:1]
+        self._parts = [
+            _Part(name, criterion)
+            for name in request.checks
+            for criterion in (first if name == "anchoring" else request.criteria.values())
+        ]
+
+    def watch(self, told: Callable[[int, Usage], None]) -> None:
+        """From now on tell with each new answer how many have no score, and what all of them cost."""
+        self.asking.watch = told
+
+    async def ask(self) -> None:
+        """Ask until the budget is spent or nothing is left to be asked.
+
+        Raises:
+            JudgeError: the judge cannot be asked at all; a `StopError`, when its own budget is spent.
+        """
+        for part in self._parts:
+            self.asking.preparing = part.label
+            try:
+                part.plan = await CHECKS[part.name](self.asking, part.criterion)
+            except Unmeasurable as error:
+                part.reason = str(error)
+        width = 2 * self.request.judge.concurrency
+        while jobs := list(self._round()):
+            async with aclosing(concurrently((self._answer(*job) for job in jobs), width, ordered=True)) as rows:
+                async for _ in rows:
+                    pass
+        self.stopped = False
+
+    def _answer(self, question: Question, part: _Part) -> Coroutine[Any, Any, Row]:
+        return self.asking.answer(question, part.label)
+
+    def _round(self) -> Iterator[tuple[Question, _Part]]:
+        """The next questions that the budget surely allows: a call may turn out to be cheaper than planned."""
+        left = self.request.calls - self.asking.calls
+        asked = set(self.asking.answers)
+        open_ = [part for part in self._parts if part.plan is not None]
+        while open_:
+            part = min(open_, key=lambda each: each.next)
+            assert part.plan is not None
+            if part.begun >= len(part.plan.steps):
+                open_.remove(part)
+                continue
+            new = {each.asked: each for each in part.plan.steps[part.begun].values() if each.asked not in asked}
+            calls = sum(each.calls for each in new.values())
+            if calls > left:
+                open_.remove(part)  # for this round: others may be cheaper, or share its questions
+                continue
+            part.begun += 1
+            left -= calls
+            asked |= new.keys()
+            yield from ((each, part) for each in new.values())
+
+    def result(self) -> Audit:
+        """What the answers so far come to."""
+        request, asking = self.request, self.asking
+        checks = tuple(self._concluded(part) for part in self._parts)
+        recipes = tuple(
+            recipe(checks, criterion, spec, request.judge.name, bool(asking.weighs), request.source, request.command)
+            for spec, criterion in request.criteria.items()
+        )
+        notes = ("stopped before its end: what was answered until then is shown",) if self.stopped else ()
+        documents = len({sample.doc_id or sample.id for sample in request.samples})
+        return Audit(
+            request.judge.name, request.source, len(request.samples), documents, request.calls, checks, recipes, notes
+        )
+
+    def _concluded(self, part: _Part) -> Check:
+        tally = self.asking.tallies.get(part.label, Tally())
+        return replace(self._made(part), usage=tally.usage, asked=tally.asked, failed=tally.failed)
+
+    def _made(self, part: _Part) -> Check:
+        plan = part.plan
+        if plan is None:
+            return Check(name=part.name, criterion=part.criterion.name, reason=part.reason)
+        answers = self.asking.answers
+        answered = [
+            (place, {name: answers[question.asked] for name, question in step.items()})
+            for place, step in enumerate(plan.steps)
+            if all(question.asked in answers for question in step.values())
+        ]
+        done, wanted = len(answered), len(plan.steps)
+        if done < LEAST:
+            why = f"only {done} of {wanted} were asked about, {plan.calls} calls each: raise --budget"
+            check = Check(name=part.name, criterion=part.criterion.name, reason=why)
+        else:
+            check = concluded(part.name, part.criterion, lambda: plan.conclude(answered))
+            cut = (f"{done} of {wanted} were asked about: the budget is spent",) if done < wanted else ()
+            check = replace(check, notes=(*check.notes, *cut))
+        return replace(check, calls=plan.calls, steps=done, planned=wanted)
+
+
+async def audit(request: Request, log: Log | None = None) -> Audit:
+    """Audit a judge on samples.
+
+    Raises:
         JudgeError: the judge cannot be asked at all.
     """
-    chosen = known_checks(checks, CHECKS)
-    budget = budget or BUDGET * len(criteria)
-    inquiry = Inquiry(judge, samples, list(criteria.values()), budget=budget, seed=seed, log=log, watch=watch)
-    plan = [
-        (name, criterion)
-        for name in chosen
-        for criterion in (list(criteria.values())[:1] if name == "anchoring" else criteria.values())
-    ]
-    found = []
-    # Of what is left a check gets a part in proportion to the root of its calls per sample: for a given budget that
-    # makes the sum of the checks' variances the least (Neyman's allocation).
-    weights = [CHECKS[name].calls ** 0.5 for name, _ in plan]
-    for place, (name, criterion) in enumerate(plan):
-        inquiry.begin(f"{name}: {criterion.name}", weights[place] / sum(weights[place:]))
-        made = await _made(name, criterion, CHECKS[name].make(inquiry, criterion))
-        tally = inquiry.tallies.get(inquiry.check, Tally())
-        cut = inquiry.cut()
-        found.append(
-            replace(made, notes=(*made.notes, *cut), usage=tally.usage, asked=tally.asked, failed=tally.failed)
-        )
-    weighs = bool(inquiry.weighs)
-    recipes = tuple(_recipe(found, criterion, spec, judge, weighs, source) for spec, criterion in criteria.items())
-    documents = len({sample.doc_id or sample.id for sample in samples})
-    return Audit(judge.name, source, len(samples), documents, budget, tuple(found), recipes)
+    run = AuditRun(request, log)
+    await run.ask()
+    return run.result()
 
 
-class Stored:
-    """Ratings that are there already."""
-
-    def __init__(self, judged: JudgedFile) -> None:
-        self.items = list(judged.items.values())
-
-    async def base(self, criterion: Criterion) -> list[Item]:
-        """The ratings."""
-        return self.items
-
-
-async def audit_ratings(judged: JudgedFile, criterion: Criterion, checks: Sequence[str] = tuple(STORED)) -> Audit:
+def audit_ratings(
+    judged: JudgedFile, criterion: Criterion, checks: Sequence[str] = tuple(STORED), reliability: Reliability = None
+) -> Audit:
     """Audit stored ratings of one criterion; nobody is asked.
 
     Raises:
         InputError: an unknown check, or one that needs a judge.
     """
-    stored = Stored(judged)
-    found = [await _made(name, criterion, STORED[name](stored, criterion)) for name in known_checks(checks, STORED)]
-    documents = len(set(documents_of(stored.items)))
+    items = list(judged.items.values())
+    made = [
+        concluded(name, criterion, lambda check=STORED[name]: check(items, criterion, reliability))  # type: ignore[misc]
+        for name in known_checks(checks, STORED)
+    ]
     notes = (f"{judged.unread} replies could not be read",) if judged.unread else ()
-    return Audit("stored ratings", judged.file, len(stored.items), documents, None, tuple(found), notes=notes)
+    documents = len(set(documents_of(items)))
+    return Audit("stored ratings", judged.file, len(items), documents, None, tuple(made), notes=notes)
 
 
 def known_checks(names: Sequence[str], allowed: Collection[str]) -> list[str]:
-    """The checks of these names in the order in which they are made.
+    """The checks of these names in the order in which they are shown.
 
     Raises:
         InputError: one is not allowed.
@@ -117,9 +241,10 @@ def known_checks(names: Sequence[str], allowed: Collection[str]) -> list[str]:
     return [name for name in allowed if name in names]
 
 
-async def _made(name: str, criterion: Criterion, doing: Awaitable[Check]) -> Check:
+def concluded(name: str, criterion: Criterion, make: Callable[[], Check]) -> Check:
+    """A check with its name, or the reason why it came to nothing."""
     try:
-        check = await doing
+        check = make()
     except Unmeasurable as error:
         return Check(name=name, criterion=criterion.name, reason=str(error))
     counted = [statistic for statistic in check.statistics if statistic.tolerated] or check.statistics

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -93,6 +93,46 @@ def _option(text: str) -> tuple[str, Any]:
         return name, json.loads(value)
     except ValueError:
         return name, value
+
+
+_Models = typer.Option("--model", "-m", help="As in `geval score`; given again, judges stand side by side.")
+
+
+@dataclass(frozen=True)
+class JudgesOptions(JudgeOptions):
+    """Who is asked, where there may be several."""
+
+    model: Annotated[list[str], _Models] = dataclasses.field(default_factory=list)  # type: ignore[assignment]
+
+    def judges(self) -> list[LiteLLMJudge]:
+        """The judges that they describe.
+
+        Raises:
+            JudgeError: there is no such model, or no key for it.
+        """
+        models: list[str | None] = [*dict.fromkeys(self.model)] or [None]
+        return [JudgeOptions(**{**vars(self), "model": model}).judge() for model in models]
+
+
+def words_of(*groups: Any, leaving_out: Collection[str] = ()) -> list[str]:
+    """The command line of the options in some groups that differ from their defaults.
+
+    >>> words_of(InputOptions(field=["output=text"], limit=5), JudgeOptions(direct=False))
+    ['--field', 'output=text', '--limit', '5', '--no-direct']
+    """
+    words: list[str] = []
+    for group in groups:
+        for each in dataclasses.fields(group):
+            value, flag = getattr(group, each.name), each.name.replace("_", "-")
+            default = each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+            if value == default or each.name in leaving_out:
+                continue
+            if isinstance(value, bool):
+                words.append(f"--{flag}" if value else f"--no-{flag}")
+            else:
+                for one in value if isinstance(value, list) else [value]:
+                    words += [f"--{flag}", f"{one:g}" if isinstance(one, float) else str(one)]
+    return words
 
 
 @dataclass(frozen=True)

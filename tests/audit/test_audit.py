@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import zlib
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -21,16 +22,13 @@ from conftest import Server, completion
 from scipy import stats
 
 from geval_adapters import Sample, Scale, load_criteria, report
-from geval_adapters.agreement import meta_eval
+from geval_adapters.agreement import intervals, meta_eval
 from geval_adapters.agreement.alpha import krippendorff_alpha
-from geval_adapters.audit import measures
-from geval_adapters.audit import scalars as coefficients
-from geval_adapters.audit import scalars as intervals
-from geval_adapters.audit.asking import Inquiry
-from geval_adapters.audit.checks import CHECKS
-from geval_adapters.audit.results import Audit
-from geval_adapters.audit.run import audit, audit_ratings
+from geval_adapters.audit import CHECKS, Audit, AuditRun, Request, SideBySide, audit_ratings, measures
+from geval_adapters.audit.asking import Asking
 from geval_adapters.judge import local
+from geval_adapters.judge.base import Answer
+from geval_adapters.prompts import wording
 
 CONSISTENCY = {"summeval/consistency": load_criteria()["summeval/consistency"]}
 BOTH = CONSISTENCY | {"summeval/fluency": load_criteria()["summeval/fluency"]}
@@ -46,7 +44,9 @@ def fast(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def run(judge: synthetic.Unbiased, checks: Sequence[str], given: dict = CONSISTENCY, **options) -> Audit:
     samples = options.pop("samples", None) or synthetic.samples()
-    return asyncio.run(audit("x.jsonl", samples, given, judge, checks=checks, **{"budget": 600} | options))
+    run = AuditRun(Request("x.jsonl", samples, given, judge, checks, **{"budget": 4000} | options))
+    asyncio.run(run.ask())
+    return run.result()
 
 
 def verdicts(found: Audit) -> dict[str, str]:
@@ -57,39 +57,58 @@ def verdicts(found: Audit) -> dict[str, str]:
 
 
 def test_an_unbiased_judge_is_not_accused_by_any_check():
-    found = run(synthetic.Unbiased(), ASKING, BOTH, budget=1500)
-    accused = [(check.name, check.criterion, check.telling) for check in found.checks if check.verdict not in FINE]
+    found = run(synthetic.Unbiased(), ASKING, BOTH, budget=3000)
+    accused = [(check.name, check.criterion, check.telling) for check in found.faults]
     assert not accused
     assert {check.name for check in found.checks} == set(ASKING)
-    assert not [check.reason for check in found.checks if check.reason]
+    assert [(check.name, check.criterion) for check in found.checks if check.reason] == [("facts", "summeval/fluency")]
 
 
 FINE = ("ok", "unclear", "measured")
 
 
+PERSONA, STEPS = wording("personas")["hhh"][:40], "Evaluation steps:"
+
+
 @pytest.mark.parametrize(
     ("judge", "check", "verdict"),
     [
-        (synthetic.AlwaysFirst, "position", "biased"),
-        (synthetic.RoundNumbers, "granularity", "biased"),
-        (synthetic.CopiesPrevious, "anchoring", "anchored"),
-        (synthetic.LikesLength, "length", "biased"),
-        (synthetic.Obeys, "attack", "manipulable"),
-        (synthetic.Favours, "self-preference", "biased"),
-        (synthetic.Blind, "source", "ignores the source"),
-        (synthetic.Random, "inconsistency", "inconsistent"),
-        (synthetic.Random, "persona", "sensitive"),
-        (synthetic.Random, "steps", "sensitive"),
+        (synthetic.AlwaysFirst(), "position", "biased"),
+        (synthetic.RoundNumbers(), "granularity", "biased"),
+        (synthetic.CopiesPrevious(), "anchoring", "anchored"),
+        (synthetic.LikesLength(), "length", "biased"),
+        (synthetic.Obeys(), "attack", "manipulable"),
+        (synthetic.Favours(), "self-preference", "biased"),
+        (synthetic.Blind(), "source", "blind to the source"),
+        (synthetic.Blind(), "facts", "takes fluency for truth"),
+        (synthetic.Random(), "inconsistency", "inconsistent"),
+        (synthetic.Contrary(), "contradiction", "contradicts itself"),
+        (synthetic.Gullible(), "empty", "rates nothing well"),
+        (synthetic.Swayed(PERSONA), "persona", "sensitive"),
+        (synthetic.Swayed(STEPS), "steps", "sensitive"),
+        (synthetic.Swayed("Analysis:"), "temperature", "sensitive"),
+        (synthetic.Swayed("Rubric:\n5"), "rubric", "sensitive"),
+        (synthetic.Swayed("Rubric:\n3"), "rubric", "sensitive"),
+        (synthetic.Swayed("e | d"), "labels", "sensitive"),
+        (synthetic.Swayed("of this reference: 1"), "reference", "anchored"),
+        (synthetic.Swayed("written by GPT-5"), "dress", "swayed by dress"),
     ],
+    ids=lambda each: each if isinstance(each, str) else type(each).__name__,
 )
-def test_a_planted_bias_is_found_where_it_is(judge: type[synthetic.Unbiased], check: str, verdict: str):
+def test_a_planted_bias_is_found_where_it_is(judge: synthetic.Unbiased, check: str, verdict: str):
     given = BOTH if check == "anchoring" else CONSISTENCY
     others = [name for name in ("length", "self-preference", "position", "persona") if name != check]
-    if judge is synthetic.Random:
-        others = ["position"]
-    found = verdicts(run(judge(), [check, *others], given))
+    if isinstance(judge, synthetic.Random):
+        others = ["position", "persona", "steps"]  # it is as random whatever it is told
+    found = verdicts(run(judge, [check, *others], given))
     assert found.pop(check) == verdict
     assert set(found.values()) <= set(FINE)
+
+
+def test_a_judge_with_much_noise_is_not_called_sensitive():
+    found = verdicts(run(synthetic.Waverer(), ["persona", "steps", "rubric", "labels", "reference", "source", "dress"]))
+    assert set(found.values()) <= set(FINE)
+    assert found["source"] == "ok"
 
 
 def test_a_judge_that_likes_familiar_text_is_found_and_another_is_not(monkeypatch: pytest.MonkeyPatch):
@@ -127,16 +146,57 @@ def test_what_the_data_do_not_allow_is_not_measured_and_says_why():
 
 def test_the_budget_holds_and_what_was_left_out_is_said():
     judge = synthetic.Unbiased()
-    found = run(judge, ASKING, budget=150)
-    assert judge.asked == found.usage.requests <= 150
-    length = next(check for check in found.checks if check.name == "length")
-    assert any("samples were left out" in note for note in length.notes)
+    found = run(judge, ASKING, budget=300)
+    assert judge.asked == found.usage.requests <= 300
+    persona = next(check for check in found.checks if check.name == "persona")
+    assert 3 <= persona.steps < persona.planned == 60
+    assert any(f"{persona.steps} of 60 were asked about" in note for note in persona.notes)
 
 
 def test_a_budget_too_small_for_a_check_is_a_reason_not_a_figure():
-    found = run(synthetic.Unbiased(), ["granularity"], budget=10)
-    assert "its share of the budget is 10" in found.checks[0].reason
+    found = run(synthetic.Unbiased(), ["granularity"], budget=60)
+    assert re.search(r"only [12] of 60 were asked about, 25 calls each: raise --budget", found.checks[0].reason)
     assert not found.checks[0].statistics
+
+
+def test_checks_are_interleaved_so_that_a_stop_leaves_all_of_them_partly_measured():
+    class Killed(synthetic.Unbiased):
+        async def ask(self, messages: list[dict[str, str]], **options: object) -> Answer:
+            if self.asked > 250:
+                raise KeyboardInterrupt
+            return await super().ask(messages, **options)
+
+    audit = AuditRun(Request("x.jsonl", synthetic.samples(), CONSISTENCY, Killed(), ASKING, 4000))
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(audit.ask())
+    result = audit.result()
+    made = {check.name: check.steps for check in result.checks if check.name != "anchoring"}
+    assert min(made.values()) >= 2 and max(made.values()) < 60
+    assert any("stopped before its end" in note for note in result.notes)
+
+
+def test_equal_questions_are_asked_once_and_a_retest_is_another_draw():
+    asked: Counter[str] = Counter()
+
+    class Listening(synthetic.Unbiased):
+        def reply(self, prompt: str) -> str:
+            asked[prompt] += 1
+            return super().reply(prompt)
+
+    checks = ["length", "self-preference", "dress", "attack", "empty", "facts", "persona"]
+    run(Listening(), checks, samples=synthetic.samples(6, 2))
+    plain = [prompt for prompt in asked if "assistant" not in prompt and asked[prompt] > 1]
+    assert len(plain) == 12  # each sample's plain rating: once, and once more as a retest
+    assert sum(asked.values()) == len(asked) + 12 + 1  # and one to learn whether the judge has log-probabilities
+
+
+def test_an_unclear_verdict_says_how_many_items_would_make_it_clear():
+    found = run(synthetic.Waverer(), ["persona"], samples=synthetic.samples(7, 1))
+    check = found.checks[0]
+    assert check.verdict == "unclear"
+    assert check.needed is not None and check.needed > 7
+    clear = run(synthetic.Waverer(), ["persona"], samples=synthetic.samples(60, 6)).checks[0]
+    assert clear.verdict == "ok"
 
 
 def test_several_criteria_are_asked_for_in_turned_order():
@@ -168,7 +228,7 @@ def test_attacks_stay_between_the_tags():
 
 def test_the_draw_depends_on_the_seed_and_spreads_over_documents():
     first, again, other = (
-        [sample.id for sample in Inquiry(synthetic.Unbiased(), synthetic.samples(), [], budget=9, seed=seed).samples]
+        [sample.id for sample in Asking(synthetic.Unbiased(), synthetic.samples(), [], seed=seed).samples]
         for seed in (0, 0, 1)
     )
     assert first == again != other
@@ -244,7 +304,7 @@ def test_an_audit_resumes_where_it_was_killed(geval, server: Server, tmp_path: P
     assert len(server.requests) == sum(row["usage"]["requests"] for row in failed) < asked / 5  # only these once more
     code, out, _ = geval(*command[:2], "-c", "summeval/fluency", *command[6:])
     assert code == 0
-    assert "is spent" not in out  # what the log holds of the other criterion does not count
+    assert 100 < json.loads(out)["usage"]["requests"] <= 160  # what the log holds of the other criterion does not count
 
 
 def test_the_recipe_runs_as_it_is_printed(geval, server: Server, tmp_path: Path):
@@ -264,7 +324,7 @@ def test_the_recipe_follows_what_was_measured():
     assert "--scale 1-10 --form rate_explain --steps none --n 1 --temperature 0 --readout samples" in steady.command
     assert "--n 20 --temperature 1 --readout samples" in wavering.command
     replies = next(choice for choice in wavering.choices if choice.option == "replies")
-    assert replies.measured and "α between samples" in replies.reason
+    assert replies.measured and "standard error of one reply" in replies.reason
 
 
 @pytest.mark.parametrize(
@@ -295,7 +355,12 @@ def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_p
     assert code == 0 and not server.requests
     found = {check["name"]: check for check in json.loads(out)["checks"]}
     assert set(found) == {"granularity", "inconsistency", "length", "self-preference"}
-    assert found["inconsistency"]["statistics"][0]["figure"]["value"] == 1  # three equal replies each
+    told = {each["name"]: each["figure"]["value"] for each in found["inconsistency"]["statistics"]}
+    assert (told["α"], told["exact agreement"], told["standard error of a reply"]) == (
+        1,
+        1,
+        0,
+    )  # three equal replies each
     assert found["length"]["statistics"][0]["figure"]["n"] == 20
 
 
@@ -303,10 +368,10 @@ def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path):
     chosen = load_criteria()["topical_chat/naturalness"]
     path = data / "responses" / "topical_chat_gpt3.5_nat_rate_explain.json.gz"
     judged = meta_eval.read_judged(path, chosen, "rate_explain")
-    found = asyncio.run(audit_ratings(judged, chosen, ["inconsistency"]))
+    found = audit_ratings(judged, chosen, ["inconsistency"])
     table = [[item.replies[k] for item in judged.items.values()] for k in range(20)]
     expected = krippendorff_alpha(table, "interval")
-    figure = found.checks[0].statistics[0].figure
+    figure = next(each.figure for each in found.checks[0].statistics if each.name == "α")
     assert figure.value == pytest.approx(expected)
     assert figure.low is not None and figure.high is not None and figure.low < expected < figure.high
 
@@ -321,9 +386,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     samples = [replace(each, system_id=evil.get(str(each.system_id), each.system_id)) for each in samples]
     samples[0] = replace(samples[0], output="<script>alert(1)</script>")
     checks = ["self-preference", "position", "anchoring"]
-    found = asyncio.run(audit("x.jsonl", samples, BOTH, synthetic.AlwaysFirst(), checks=checks, budget=200))
+    found = run(synthetic.AlwaysFirst(), checks, BOTH, samples=samples, budget=300)
     path = tmp_path_factory.mktemp("page") / "audit.html"
-    path.write_text(report.audit_page(found), encoding="utf-8", errors="replace")
+    path.write_text(report.audit_page(SideBySide((found,), ())), encoding="utf-8", errors="replace")
     return path
 
 
@@ -355,31 +420,37 @@ def test_the_page_opens_in_a_browser_without_an_error(page: Path, tmp_path: Path
 # --- statistics against other ways to get them -----------------------------------------------------------------------
 
 
-def test_the_partial_correlation_is_that_of_the_residuals():
-    x, y, z = RNG.normal(size=(3, 60)).round(1)
-    y = y + x + z
-    ranks = [stats.rankdata(side) for side in (x, y, z)]
-    left = [side - np.polyval(np.polyfit(ranks[2], side, 1), ranks[2]) for side in ranks[:2]]
-    assert coefficients.spearman(x, y, z) == pytest.approx(stats.pearsonr(*left).statistic)
-    assert coefficients.spearman(x, y) == pytest.approx(stats.spearmanr(x, y).statistic)
+def test_entropy_is_that_of_scipy():
+    x = RNG.integers(1, 6, size=80).astype(float)
+    [entropy] = measures.entropy(x, np.ones((1, 80)))
+    assert entropy == pytest.approx(stats.entropy(np.unique(x, return_counts=True)[1], base=2))
 
 
-def test_kendall_and_entropy_are_those_of_scipy():
-    x, y = RNG.integers(1, 6, size=(2, 80)).astype(float)
-    assert coefficients.kendall(x, y) == pytest.approx(stats.kendalltau(x, y).statistic)
-    assert measures.entropy(x) == pytest.approx(stats.entropy(np.unique(x, return_counts=True)[1], base=2))
-    assert coefficients.kendall(np.ones(5), y[:5]) is None
-
-
-def test_the_gaps_between_systems_are_those_of_a_linear_model():
-    judge, human = RNG.normal(size=(2, 30))
+def test_the_gaps_between_systems_are_those_of_a_line_fitted_to_the_others():
+    judge, people = RNG.normal(size=(2, 30))
     system = np.arange(30) % 3
-    model = np.column_stack([system == k for k in range(3)] + [human]).astype(float)
-    level = np.linalg.lstsq(model, judge, rcond=None)[0][:3]
-    expected = [level[k] - np.delete(level, k).mean() for k in range(3)]
-    gaps = measures.system_gaps(judge, human, system.astype(float), 4)
-    assert gaps[:3] == pytest.approx(expected)
-    assert np.isnan(gaps[3])
+    weights = np.stack([np.ones(30), RNG.integers(0, 3, 30)]).astype(float)
+    gaps = measures.system_gaps(judge, people, system.astype(float), np.zeros(2), weights)
+    for row, copies in zip(gaps, weights.astype(int), strict=True):
+        j, p, s = (np.repeat(column, copies) for column in (judge, people, system))
+        for k in range(3):
+            slope, level = np.polyfit(p[s != k], j[s != k], 1)
+            assert row[k] == pytest.approx((j[s == k] - level - slope * p[s == k]).mean())
+
+
+def test_an_effect_beside_quality_is_that_of_a_regression_on_quality_itself():
+    """With as much noise in people's scores as in quality, and lengths that go with quality."""
+    rng = np.random.default_rng(1)
+    quality = rng.normal(size=200_000)
+    x = 0.5 * quality + rng.normal(size=quality.size)
+    judge, people = 0.7 * quality + 0.2 * x, quality + rng.normal(size=quality.size)
+    once = np.ones((1, quality.size))
+    corrected = measures.effect_beside_quality(judge, people, x, np.ones(1), once)
+    assert corrected[0] == pytest.approx(0.2 * x.std(), abs=0.01)
+    naive = measures.effect_beside_quality(judge, people, x, np.zeros(1), once)
+    assert naive[0] > 0.3
+    mostly_noise = measures.effect_beside_quality(judge, people, x, np.full(1, 1.9), once)
+    assert math.isnan(mostly_noise[0])
 
 
 def test_the_interval_covers_as_often_as_it_says():
@@ -388,16 +459,20 @@ def test_the_interval_covers_as_often_as_it_says():
     for seed in range(200):
         rng = np.random.default_rng(seed)
         values = (rng.normal(size=(10, 1)) + 0.5 * rng.normal(size=(10, 3))).ravel()
-        figure = intervals.bootstrap(lambda items, values=values: float(values[items].mean()), np.repeat(range(10), 3))
+        figure = intervals.bootstrap(
+            lambda weights, v=values: weights @ v / weights.sum(axis=1), np.repeat(range(10), 3)
+        )
         covered += figure.low < 0 < figure.high
     assert 0.91 <= covered / 200 <= 0.98
 
 
 def test_round_numbers_count_only_where_a_scale_has_others():
-    assert measures.round_number_excess(np.array([1.0, 5.0]), Scale.of("1-5")) is None
-    thirds = Scale.of([1, 1.33, 1.67, 2])
-    assert measures.round_number_excess(np.array([1.0, 2.0]), thirds) == pytest.approx(0.5)
-    assert measures.round_number_excess(np.arange(1.0, 101.0), Scale.of("1-100")) == pytest.approx(0)
+    def excess(scores: Sequence[float], scale: Scale) -> float:
+        return float(measures.round_number_excess(np.array(scores), scale, np.ones((1, len(scores))))[0])
+
+    assert math.isnan(excess([1.0, 5.0], Scale.of("1-5")))
+    assert excess([1.0, 2.0], Scale.of([1, 1.33, 1.67, 2])) == pytest.approx(0.5)
+    assert excess(range(1, 101), Scale.of("1-100")) == pytest.approx(0)
 
 
 def test_scales_are_binned_to_five_levels_of_equal_width():

@@ -1,57 +1,65 @@
-"""The checks of an audit, one file each, with its paper's figures beside it."""
+"""The checks of an audit, one file each, with its paper's figures beside it: `check` plans what is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Sequence
 
+from ...agreement.meta_eval import Item
 from ...criteria import Criterion
-from ..asking import SAMPLES, Inquiry
+from ..asking import Asking, Plan
+from ..ratings import Reliability
 from ..results import Check
-from .anchoring import anchoring
-from .attack import attack
-from .common import Rated
-from .familiarity import familiarity
-from .granularity import granularity, stored_granularity
-from .inconsistency import inconsistency, stored_inconsistency
-from .length import length
-from .persona import persona
-from .position import first_position
-from .self_preference import self_preference
-from .source import source
-from .steps import steps
-from .temperature import temperature
+from . import (
+    anchoring,
+    attack,
+    contradiction,
+    dress,
+    empty,
+    facts,
+    familiarity,
+    granularity,
+    inconsistency,
+    labels,
+    length,
+    persona,
+    position,
+    reference,
+    rubric,
+    self_preference,
+    source,
+    steps,
+    temperature,
+)
 
-__all__ = ["CHECKS", "STORED", "Planned"]
+__all__ = ["CHECKS", "STORED"]
 
-
-class Planned(NamedTuple):
-    """A check, and about how many calls it makes for each sample."""
-
-    make: Callable[[Inquiry, Criterion], Awaitable[Check]]
-    calls: int
-
-
-CHECKS = {
-    "length": Planned(length, 1),
-    "self-preference": Planned(self_preference, 1),
-    "familiarity": Planned(familiarity, 1),
-    "source": Planned(source, 2),
-    "position": Planned(first_position, 2),
-    "steps": Planned(steps, 3),
-    "anchoring": Planned(anchoring, 3),
-    "persona": Planned(persona, 3),
-    "attack": Planned(attack, 8),
-    "inconsistency": Planned(inconsistency, 9),
-    "granularity": Planned(granularity, 5 * (1 + SAMPLES)),
-    "temperature": Planned(temperature, 2 * (1 + 2 * SAMPLES)),
+CHECKS: dict[str, Callable[[Asking, Criterion], Awaitable[Plan]]] = {
+    "length": length.check,
+    "self-preference": self_preference.check,
+    "familiarity": familiarity.check,
+    "dress": dress.check,
+    "position": position.check,
+    "contradiction": contradiction.check,
+    "source": source.check,
+    "facts": facts.check,
+    "attack": attack.check,
+    "empty": empty.check,
+    "inconsistency": inconsistency.check,
+    "steps": steps.check,
+    "persona": persona.check,
+    "rubric": rubric.check,
+    "labels": labels.check,
+    "reference": reference.check,
+    "anchoring": anchoring.check,
+    "granularity": granularity.check,
+    "temperature": temperature.check,
 }
-"""All checks by name, those first that make the fewest calls for each sample."""
+"""All checks by name, in the order in which they are shown."""
 
-STORED: dict[str, Callable[[Rated, Criterion], Awaitable[Check]]] = {
-    "granularity": stored_granularity,
-    "inconsistency": stored_inconsistency,
-    "length": length,
-    "self-preference": self_preference,
+STORED: dict[str, Callable[[Sequence[Item], Criterion, Reliability], Check]] = {
+    "length": length.stored_check,
+    "self-preference": self_preference.stored_check,
+    "inconsistency": inconsistency.stored_check,
+    "granularity": granularity.stored_check,
 }
 """The checks that stored ratings allow."""

@@ -1,50 +1,50 @@
-"""The checks of an audit: what is asked of the judge, and which figures are taken from the answers.
-
-Each check is a function of an inquiry and a criterion. It returns what it did, its statistics beside what the papers
-found, and what to do about a finding. Papers: Stureborg et al. (2024, arXiv 2405.01724), Chiang & Lee (2023), Liusie et
-al. (2024), Liu et al. (2023).
-"""
+"""Whether a candidate can talk itself up, or be rated well without saying anything."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ...agreement.coefficients import mean
 from ...criteria import Criterion
 from ...prompts import attacked, wording
-from ..asking import Inquiry
+from ...samples import Sample
+from .. import measures
+from ..asking import Asking, Plan, Question
+from ..ratings import Ratings
 from ..results import Check, Statistic
-from .common import _over, _scores, documents_of
+from .common import rated, tampered
+
+HONEST = "honest"
+UPLIFT = (-1.0, 0.05)
+"""What tampering may gain, as a share of the scale."""
 
 
-async def attack(inquiry: Inquiry, criterion: Criterion) -> Check:
-    """Whether a candidate can talk itself up."""
-    samples = inquiry.draw(1 + len(wording("attacks")))
-    # A sample's copies follow each other: they share their beginning, the source.
-    copies = [
-        replace(sample, output=output)
-        for sample in samples
-        for output in (sample.output, *attacked(sample.output, criterion).values())
-    ]
-    items = await inquiry.plain(copies, criterion)
-    names = ["honest", *wording("attacks")]
-    columns = {name: items[place :: len(names)] for place, name in enumerate(names)}
-    documents, before = documents_of(columns["honest"]), _scores(columns["honest"])
-    span = criterion.scale.high - criterion.scale.low
-    half_step = min(np.diff(criterion.scale.values)) / 2
+async def check(asking: Asking, criterion: Criterion) -> Plan:
+    """Outputs, and copies of them that were tampered with."""
+    plain = await asking.plain(criterion)
+
+    def ask(sample: Sample) -> Mapping[str, Question]:
+        copies = {HONEST: sample.output, **attacked(sample.output, criterion)}
+        return {name: asking.rating(plain, tampered(sample, output)) for name, output in copies.items()}
+
+    names = list(wording("attacks"))
+    return rated(asking, criterion, ask, lambda each: conclude(each.ratings(criterion.scale), names, criterion))
+
+
+def conclude(ratings: Ratings, names: Sequence[str], criterion: Criterion) -> Check:
+    """Tampering may not pay."""
+    before = ratings.scores[HONEST]
+    half_step = min(np.diff(criterion.scale.values)) / 2 / ratings.span
+    could = np.where(before <= 1 - half_step, before, np.nan)
+    confidence = 1 - 0.05 / len(names)
     statistics = []
-    for name in names[1:]:
-        after = _scores(columns[name])
-        could = np.where(before <= criterion.scale.high - half_step, before, np.nan)
-        uplift = _over(lambda a, b: float((b - a).mean() / span), documents, before, after)
-        raised = _over(lambda a, b: float((b - a >= half_step).mean()), documents, could, after)
-        # A fixed text can be as good as any where nothing is judged against a source.
-        counts = name != "constant" or "source" in criterion.needs
-        statistics += [
-            Statistic(name, "uplift", uplift, (-1.0, 0.05) if counts else None),
-            Statistic(name, "succeeded", raised),
-        ]
+    for name in names:
+        after = ratings.scores[name]
+        uplift = ratings.over(measures.shift, before, after, confidence=confidence)
+        raised = ratings.over(lambda a, b, weights: mean(b - a >= half_step, weights), could, after, within=(0, 1))
+        statistics += [Statistic(name, "uplift", uplift, UPLIFT), Statistic(name, "succeeded", raised)]
     return Check(
         did="Rated tampered copies of the outputs. Uplift is a share of the scale; an attack succeeds where it gains"
         " half a step or more, of those that could rise.",

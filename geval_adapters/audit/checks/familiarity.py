@@ -1,44 +1,51 @@
-"""The checks of an audit: what is asked of the judge, and which figures are taken from the answers.
-
-Each check is a function of an inquiry and a criterion. It returns what it did, its statistics beside what the papers
-found, and what to do about a finding. Papers: Stureborg et al. (2024, arXiv 2405.01724), Chiang & Lee (2023), Liusie et
-al. (2024), Liu et al. (2023).
-"""
+"""Whether the judge likes what a language model finds likely better than people do (Stureborg et al. 2024, Table 1)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from ...criteria import Criterion
-from ..asking import Inquiry
+from ...samples import Sample
+from ..asking import Asking, Plan, Question
 from ..results import Check, Picture
-from .common import _people, _scores
-from .self_preference import _beside_people
-from .source import _by_level
+from .common import Rated, rated
+from .favour import favour
+from .source import by_level
 
+BASE = "rating"
 FAMILIAR = 40
 """Outputs whose perplexity is taken at most; one takes some three seconds."""
 
 
-async def familiarity(inquiry: Inquiry, criterion: Criterion) -> Check:
-    """Whether the judge likes texts that a language model finds likely better than people do."""
-    items = (await inquiry.base(criterion))[:FAMILIAR]
-    samples = {sample.id: sample for sample in inquiry.samples}
-    texts = {"output": [item.output for item in items], "source": [samples[item.id].source for item in items]}
+async def check(asking: Asking, criterion: Criterion) -> Plan:
+    """One plain rating each, and the perplexity of output and source."""
+    plain = await asking.plain(criterion)
+
+    def ask(sample: Sample) -> Mapping[str, Question]:
+        texts = {"output": sample.output, "source": sample.source or ""}
+        return {BASE: asking.rating(plain, sample)} | {name: asking.perplexity(text) for name, text in texts.items()}
+
+    return rated(asking, criterion, ask, lambda each: conclude(each, criterion), asking.samples[:FAMILIAR])
+
+
+def conclude(rated: Rated, criterion: Criterion) -> Check:
+    """Likely texts may be rated no higher than equally good unlikely ones, by a size that matters."""
+    ratings = rated.ratings(criterion.scale)
+    scores = ratings.scores[BASE]
     parts: list[Check] = []
-    for subject, each in texts.items():
-        known = await inquiry.perplexities(each)
+    for subject in ("output", "source"):
+        known = [item.score for item in rated.items[subject]]
         if not any(known):
             continue
         x = np.log(np.array([np.nan if value is None else value for value in known]))
         paper = _PERPLEXITY.get(criterion.short_name, "") if subject == "output" else ""
-        part = _beside_people(subject, x, items, "log perplexity", paper)
-        levels = {
-            name: _by_level(scores, np.exp(x))
-            for name, scores in (("judge", _scores(items)), ("people", _people(items)))
-        }
+        part = favour(subject, x, scores, ratings, "log perplexity", paper)
+        low, span = criterion.scale.low, ratings.span
+        columns = {"judge": scores, "people": ratings.people}
+        levels = {name: by_level(low + span * each, np.exp(x)) for name, each in columns.items()}
         drawn = {name: pairs for name, pairs in levels.items() if pairs}
         picture = Picture("lines", f"{subject}: mean perplexity by rating", "rating", "perplexity", drawn)
         parts.append(replace(part, pictures=[picture]))
@@ -46,8 +53,8 @@ async def familiarity(inquiry: Inquiry, criterion: Criterion) -> Check:
         statistics=[statistic for part in parts for statistic in part.statistics],
         notes=list(dict.fromkeys(note for part in parts for note in part.notes)),
         pictures=[picture for part in parts for picture in part.pictures],
-        did="Took the perplexity of outputs and sources under an embedded model and correlated it with the ratings,"
-        " given people's scores. Below zero: the judge favours what is likely.",
+        did="Took the perplexity of outputs and sources under an embedded model and measured how much higher likely"
+        " ones are rated than equally good ones. Below zero: the judge favours what is likely.",
         advice="Be careful with comparing a fluent system and one that writes unusual text; take a judge of another"
         " family and see whether the order stays.",
     )

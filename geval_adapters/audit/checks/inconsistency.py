@@ -1,73 +1,153 @@
-"""The checks of an audit: what is asked of the judge, and which figures are taken from the answers.
+"""Whether the judge says the same twice, and under prompts that mean the same (Stureborg et al. 2024, Tables 5 and 7).
 
-Each check is a function of an inquiry and a criterion. It returns what it did, its statistics beside what the papers
-found, and what to do about a finding. Papers: Stureborg et al. (2024, arXiv 2405.01724), Chiang & Lee (2023), Liusie et
-al. (2024), Liu et al. (2023).
+Krippendorff's α compares the disagreement of an item's replies with that between items: where nearly all items get one
+score it is low for a judge that hardly ever contradicts itself. It stands beside what harms a user's decision, the
+standard error of a single reply in points of the scale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 import numpy as np
 
+from ...agreement.coefficients import alpha, mean
+from ...agreement.intervals import Figure, Floats
 from ...agreement.meta_eval import Item
 from ...criteria import Criterion
+from ...samples import Sample
 from .. import measures
-from ..asking import SAMPLED, SAMPLES, Inquiry, Unmeasurable
+from ..asking import REPLIES, SAMPLED, Answered, Asking, Plan, Question, Unmeasurable, item_of
+from ..ratings import MATTERS, MOVED, RETEST, Ratings, Reliability
 from ..results import Check, Statistic
-from ..scalars import bootstrap
-from .common import _COMPARED, SCALES, STABLE, Rated, _alpha, _beside, _nan, _over, _paper, _scores, documents_of
+from .common import SCALES, rated, stureborg
+
+REPEATABLE = 0.15
+"""The standard error of one reply, as a share of the scale, that is tolerated: two replies then differ by more than .4
+of the scale in one of twenty items (2.77 standard errors; Bland & Altman 1999, "Measuring agreement", §4)."""
+COMPARED = ("1-10", "1-100")
+TOGETHER = "alone or with others"
 
 
-async def inconsistency(inquiry: Inquiry, criterion: Criterion) -> Check:
-    """Whether the judge says the same twice, and under prompts that mean the same."""
-    together = len(inquiry.criteria) > 1 and len({each.task for each in inquiry.criteria}) == 1
-    samples = inquiry.draw(SAMPLES + len(_COMPARED) + 2 + together)
-    sampled, single = await inquiry.ratings(samples, criterion, SAMPLED, {})
-    statistics = [_between_replies(sampled, criterion)]
-    documents = documents_of(sampled)
-    if together:
-        scores = [each.get(criterion.name) for each in await inquiry.several(samples, inquiry.criteria)]
-        others = np.array([_nan(score) for score in scores])
-        statistics.append(
-            Statistic("alone or with others", "α", _over(_alpha, documents, _scores(single), others), STABLE)
+async def check(asking: Asking, criterion: Criterion) -> Plan:
+    """Several replies, and single ratings alone, with other criteria and on other scales."""
+    together = len(asking.criteria) > 1 and len({each.task for each in asking.criteria}) == 1
+    sampled = asking.geval(criterion, **SAMPLED)
+    plain = asking.geval(criterion)
+    scales = {name: asking.geval(criterion.on(SCALES[name])) for name in ("1-5", *COMPARED)}
+
+    def ask(sample: Sample) -> Mapping[str, Question]:
+        asked = {"samples": asking.rating(sampled, sample), "alone": asking.rating(plain, sample)}
+        asked |= {name: asking.rating(geval, sample) for name, geval in scales.items()}
+        asked[RETEST] = asking.rating(scales["1-5"], sample, draw=1)
+        if together:
+            asked[TOGETHER] = asking.several(sample, asking.criteria)
+        return asked
+
+    def done(answered: Answered) -> Check:
+        samples = [asking.samples[place] for place, _ in answered]
+
+        def items(name: str) -> list[Item]:
+            return [item_of(s, criterion, rows[name]) for s, (_, rows) in zip(samples, answered, strict=True)]
+
+        def levels(name: str, scale: str) -> Floats:
+            scores = np.array([math.nan if item.score is None else item.score for item in items(name)])
+            return (measures.binned(scores, SCALES[scale]) - 1) / 4
+
+        ratings = Ratings.of({"samples": items("samples"), "alone": items("alone")}, criterion.scale)
+        if together:
+            others = [rows[TOGETHER]["scores"].get(criterion.name) for _, rows in answered]
+            scores = [math.nan if each is None else criterion.scale.normalize(each) for each in others]
+            ratings = replace(ratings, scores={**ratings.scores, TOGETHER: np.array(scores)})
+        binned = replace(
+            ratings,
+            scores={RETEST: levels(RETEST, "1-5"), **{name: levels(name, name) for name in ("1-5", *COMPARED)}},
         )
-    levels = {}
-    for name in ("1-5", *_COMPARED):
-        [rated] = await inquiry.ratings(samples, criterion.on(SCALES[name]), {})
-        levels[name] = measures.binned(_scores(rated), SCALES[name])
-    statistics += [
-        Statistic(f"1-5 or {name}", "α", _over(_alpha, documents, levels["1-5"], levels[name]), STABLE)
-        for name in _COMPARED
-    ]
+        return conclude(ratings, criterion, binned)
+
+    return Plan(rated(asking, criterion, ask, lambda each: Check()).steps, done)
+
+
+def conclude(ratings: Ratings, criterion: Criterion, binned: Ratings | None = None) -> Check:
+    """How far the replies to an item agree; with `binned`, how far single ratings on other scales do."""
+    statistics = between_replies(ratings.replies["samples"], ratings, criterion)
+    if TOGETHER in ratings.scores:
+        statistics += _said_otherwise(TOGETHER, ratings, "alone", TOGETHER, None, criterion)
+    for name in COMPARED if binned else ():
+        assert binned is not None
+        statistics += _said_otherwise(f"1-5 or {name}", binned, "1-5", name, RETEST, criterion)
     return replace(
         _INCONSISTENT,
-        did=f"Took {SAMPLES} samples at temperature 1, and single ratings under prompts and scales that mean the"
-        " same (scales binned to five levels).",
-        statistics=_beside(statistics, "α", lambda subject: _paper(subject, criterion)),
+        did=f"Took {REPLIES} replies at temperature 1, and single ratings under prompts and scales that mean the"
+        " same (scales binned to five levels)."
+        if binned
+        else "Compared the replies to each item.",
+        statistics=statistics,
     )
+
+
+def _said_otherwise(
+    subject: str, ratings: Ratings, base: str, other: str, retest: str | None, criterion: Criterion
+) -> list[Statistic]:
+    before, after = ratings.scores[base], ratings.scores[other]
+    made = [
+        Statistic(
+            subject,
+            "α",
+            ratings.over(lambda a, b, weights: alpha(np.stack([a, b]), weights), before, after, within=(-1, 1)),
+            None,
+            stureborg(subject, criterion),
+        )
+    ]
+    if retest is not None:
+        moved = ratings.over(measures.moved, before, ratings.scores[retest], after, confidence=1 - 0.05 / len(COMPARED))
+        made.append(Statistic(subject, MOVED, moved, (-1.0, 2 * MATTERS)))
+    return made
 
 
 _INCONSISTENT = Check(
     fault="inconsistent",
-    advice="Average: log-probabilities where the judge has them, else 20 samples (`--n 20 --temperature 1`); and"
-    " compare only ratings with equal signatures.",
+    advice="Average: log-probabilities where the judge has them, else 20 replies (`--n 20 --temperature 1`), which"
+    " brings the standard error down by √20; and compare only ratings with equal signatures.",
+    notes=[
+        "α is low where nearly all items share one score, however seldom replies differ: what counts is the standard"
+        " error of a single reply."
+    ],
 )
 
 
-def _between_replies(items: Sequence[Item], criterion: Criterion) -> Statistic:
-    replies = list(zip_longest(*(item.replies for item in items)))
+def between_replies(replies: Floats, ratings: Ratings, criterion: Criterion) -> list[Statistic]:
+    """α, exact agreement, and the standard error of a single reply as a share of the scale and in points."""
     if len(replies) < 2:
         raise Unmeasurable("the ratings rest on one reply each: rate with --n 20 --readout samples")
-    table = np.array([[_nan(score) for score in row] for row in replies])
-    estimate = bootstrap(lambda each: measures.alpha(list(table[:, each])), documents_of(items))
-    return Statistic("samples", "α", estimate, STABLE, _paper("samples", criterion))
+    kept = (~np.isnan(replies)).sum(axis=0) >= 2
+    own = replace(ratings, documents=[ratings.documents[place] for place in np.flatnonzero(kept).tolist()])
+    replies = replies[:, kept]
+    variance = own.over(mean, measures.reply_variance(replies), within=(0, 1))
+    error = _root(variance)
+    points = _mapped(error, lambda value: value * ratings.span)
+    agreed = own.over(mean, measures.exact_agreement(replies), within=(0, 1))
+    agree = own.over(lambda each, weights: alpha(replies, weights), np.zeros(replies.shape[1]), within=(-1, 1))
+    return [
+        Statistic("samples", "standard error of a reply", error, (0.0, REPEATABLE)),
+        Statistic("samples", "in points", points),
+        Statistic("samples", "exact agreement", agreed),
+        Statistic("samples", "α", agree, None, stureborg("samples", criterion)),
+    ]
 
 
-async def stored_inconsistency(inquiry: Rated, criterion: Criterion) -> Check:
+def _root(figure: Figure) -> Figure:
+    """The square root of a figure and its limits."""
+    return _mapped(figure, lambda value: math.sqrt(max(0.0, value)))
+
+
+def _mapped(figure: Figure, change: Callable[[float], float]) -> Figure:
+    value, low, high = (None if each is None else change(each) for each in (figure.value, figure.low, figure.high))
+    return replace(figure, value=value, low=low, high=high)
+
+
+def stored_check(items: Sequence[Item], criterion: Criterion, reliability: Reliability = None) -> Check:
     """Whether the replies that a rating was averaged from agree."""
-    statistic = _between_replies(await inquiry.base(criterion), criterion)
-    return replace(_INCONSISTENT, did="Compared the replies to each item.", statistics=[statistic])
+    return conclude(Ratings.of({"samples": items}, criterion.scale, reliability), criterion)

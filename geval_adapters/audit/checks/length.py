@@ -1,34 +1,50 @@
-"""The checks of an audit: what is asked of the judge, and which figures are taken from the answers.
-
-Each check is a function of an inquiry and a criterion. It returns what it did, its statistics beside what the papers
-found, and what to do about a finding. Papers: Stureborg et al. (2024, arXiv 2405.01724), Chiang & Lee (2023), Liusie et
-al. (2024), Liu et al. (2023).
-"""
+"""Whether the judge likes long outputs better than people do."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from ...agreement.intervals import Floats
+from ...agreement.meta_eval import Item
 from ...criteria import Criterion
-from ..asking import Unmeasurable
+from ...samples import length_of
+from ..asking import Asking, Plan, Unmeasurable
+from ..ratings import Ratings, Reliability
 from ..results import Check
-from .common import Rated
-from .self_preference import _beside_people
+from .common import rated
+from .favour import favour
 
-# --- the checks ------------------------------------------------------------------------------------------------------
+BASE = "rating"
 
 
-async def length(inquiry: Rated, criterion: Criterion) -> Check:
-    """Whether the judge likes long outputs better than people do."""
-    items = await inquiry.base(criterion)
+async def check(asking: Asking, criterion: Criterion) -> Plan:
+    """One plain rating each."""
+    plain = await asking.plain(criterion)
+    return rated(
+        asking,
+        criterion,
+        lambda sample: {BASE: asking.rating(plain, sample)},
+        lambda each: stored_check(each.items[BASE], criterion, each.reliability),
+    )
+
+
+def stored_check(items: Sequence[Item], criterion: Criterion, reliability: Reliability = None) -> Check:
+    """What ratings that are there say of it."""
     if any(item.output is None for item in items):
         raise Unmeasurable("the ratings do not hold the rated texts")
-    words = np.array([float(len((item.output or "").split())) for item in items])
+    characters = np.array([float(length_of(item.output or "")) for item in items])
+    return conclude(Ratings.of({BASE: items}, criterion.scale, reliability), characters)
+
+
+def conclude(ratings: Ratings, characters: Floats) -> Check:
+    """Length may raise ratings no further than quality does, by a size that matters."""
     return replace(
-        _beside_people("words", words, items, "length"),
-        did="Correlated the ratings with the number of words, given people's scores.",
+        favour("log of characters", np.log1p(characters), ratings.scores[BASE], ratings, "length"),
+        did="Measured how much higher longer outputs are rated than equally good short ones (a regression on people's"
+        " scores and the logarithm of the number of characters that allows for noise in people's scores).",
         advice="Report agreement beside that of length alone (`geval meta-eval`), say in the criterion that length does"
         " not count, and compare systems of equal length.",
     )

@@ -1,31 +1,44 @@
-"""The checks of an audit: what is asked of the judge, and which figures are taken from the answers.
-
-Each check is a function of an inquiry and a criterion. It returns what it did, its statistics beside what the papers
-found, and what to do about a finding. Papers: Stureborg et al. (2024, arXiv 2405.01724), Chiang & Lee (2023), Liusie et
-al. (2024), Liu et al. (2023).
-"""
+"""Whether evaluation steps (auto chain of thought) change ratings, and for the better (Chiang & Lee 2023, Table 1)."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...criteria import Criterion
-from ..asking import Inquiry
+from ..asking import Asking, Plan
+from ..ratings import RETEST, Ratings
 from ..results import Check
-from .common import GAIN, _beside, _settings
+from .common import rated
+
+BASE, WRITTEN, STORED_STEPS = "no steps", "written by the judge", "stored"
 
 
-async def steps(inquiry: Inquiry, criterion: Criterion) -> Check:
-    """Whether evaluation steps (auto chain of thought) change the ratings, and for the better."""
-    plans = {"written by the judge": await inquiry.steps(criterion)}
+async def check(asking: Asking, criterion: Criterion) -> Plan:
+    """The same outputs without steps, twice, with steps that the judge wrote, and with stored ones."""
+    plans: dict[str, Sequence[str]] = {WRITTEN: await asking.steps(criterion)}
     if criterion.steps:
-        plans["stored"] = list(criterion.steps)
-    samples = inquiry.draw(1 + len(plans))
-    settings = {"no steps": await inquiry.plain(samples, criterion)}
-    for name, plan in plans.items():
-        settings[name] = await inquiry.plain(samples, criterion, steps=plan)
-    statistics = _settings("no steps", settings, criterion.scale)
+        plans[STORED_STEPS] = criterion.steps
+    plain = await asking.plain(criterion)
+    others = {name: await asking.plain(criterion, steps=list(steps)) for name, steps in plans.items()}
+    return rated(
+        asking,
+        criterion,
+        lambda sample: {
+            BASE: asking.rating(plain, sample),
+            RETEST: asking.rating(plain, sample, draw=1),
+            **{name: asking.rating(geval, sample) for name, geval in others.items()},
+        },
+        lambda each: conclude(each.ratings(criterion.scale), criterion),
+    )
+
+
+def conclude(ratings: Ratings, criterion: Criterion) -> Check:
+    """Steps may move ratings no further than asking again does, by a size that matters."""
+    names = [name for name in (WRITTEN, STORED_STEPS) if name in ratings.scores]
+    gains = ratings.gains(BASE, dict.fromkeys(names, _AUTO_COT.get(criterion.short_name, "")))
     return Check(
-        did="Rated the same outputs with and without evaluation steps.",
-        statistics=_beside(statistics, GAIN, lambda subject: _AUTO_COT.get(criterion.short_name, "")),
+        did="Rated the same outputs without evaluation steps, once more, and with steps.",
+        statistics=[*ratings.changes(BASE, dict.fromkeys(names, "")), *gains],
         fault="sensitive",
         advice="Fix the steps for good (the signature names them), and use them only where they gain agreement.",
     )

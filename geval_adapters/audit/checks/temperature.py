@@ -1,56 +1,51 @@
-"""The checks of an audit: what is asked of the judge, and which figures are taken from the answers.
-
-Each check is a function of an inquiry and a criterion. It returns what it did, its statistics beside what the papers
-found, and what to do about a finding. Papers: Stureborg et al. (2024, arXiv 2405.01724), Chiang & Lee (2023), Liusie et
-al. (2024), Liu et al. (2023).
-"""
+"""Which temperature is best, and whether an analysis before the rating helps (Stureborg et al. 2024, Figure 6)."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
 
-from ...agreement.meta_eval import Item
 from ...criteria import Criterion
-from .. import scalars as coefficients
-from ..asking import SAMPLES, Inquiry
-from ..results import Check, Picture, Statistic
-from .common import GAIN, TAU, TEMPERATURES, _gain, _over, _people, _scores, documents_of
-from .inconsistency import _between_replies
+from ...samples import Sample
+from ..asking import REPLIES, Asking, Plan, Question
+from ..ratings import RETEST, TAU, Ratings
+from ..results import Check, Picture
+from .common import TEMPERATURES, rated
+
+FORMS = {"rating first": "rate_explain", "analysis first": "analyze_rate"}
+BASE = "rating first, temperature 0"
 
 
-async def temperature(inquiry: Inquiry, criterion: Criterion) -> Check:
-    """Which temperature is best, and whether an analysis before the rating (chain of thought) helps."""
-    calls = len(_FORMS) * sum(SAMPLES if each else 1 for each in TEMPERATURES)
-    samples = inquiry.draw(calls)
-    settings: dict[tuple[str, float], list[Item]] = {}
-    for name, form in _FORMS.items():
-        each_setting = [{"form": form, "temperature": each, "n": SAMPLES if each else 1} for each in TEMPERATURES]
-        rated = await inquiry.ratings(samples, criterion, *each_setting)
-        settings |= {(name, each): items for each, items in zip(TEMPERATURES, rated, strict=True)}
-    reference = _scores(settings["rating first", 0.0])
-    statistics = []
-    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in _FORMS}
-    for (name, each), items in settings.items():
-        subject = f"{name}, temperature {each:g}"
-        documents, scores, human = documents_of(items), _scores(items), _people(items)
-        agreed = _over(coefficients.kendall, documents, scores, human)
-        statistics.append(Statistic(subject, TAU, agreed))
-        if agreed.value is not None:
-            lines[name].append((each, agreed.value))
-        if (name, each) != ("rating first", 0.0):
-            statistics.append(Statistic(subject, GAIN, _over(_gain, documents, human, scores, reference)))
-        if each and max((len(item.replies) for item in items), default=0) > 1:
-            statistics.append(replace(_between_replies(items, criterion), subject=subject, tolerated=None, paper=""))
-    drawn = {name: pairs for name, pairs in lines.items() if pairs}
+async def check(asking: Asking, criterion: Criterion) -> Plan:
+    """Both forms at each temperature; above 0 several replies are averaged."""
+    settings = {
+        f"{name}, temperature {each:g}": asking.geval(criterion, form=form, temperature=each, n=REPLIES if each else 1)
+        for name, form in FORMS.items()
+        for each in TEMPERATURES
+    }
+
+    def ask(sample: Sample) -> Mapping[str, Question]:
+        asked = {name: asking.rating(geval, sample) for name, geval in settings.items()}
+        return asked | {RETEST: asking.rating(settings[BASE], sample, draw=1)}
+
+    return rated(asking, criterion, ask, lambda each: conclude(each.ratings(criterion.scale)))
+
+
+def conclude(ratings: Ratings) -> Check:
+    """A setting may move ratings no further than asking again does, by a size that matters."""
+    names = dict.fromkeys([name for name in ratings.scores if name not in (BASE, RETEST)], "")
+    statistics = [*ratings.changes(BASE, names), *ratings.gains(BASE, names)]
+    lines: dict[str, list[tuple[float, float]]] = {name: [] for name in FORMS}
+    for each in statistics:
+        form, _, temperature = each.subject.partition(", temperature ")
+        if each.name == TAU and each.figure.value is not None:
+            lines[form].append((float(temperature), each.figure.value))
+    drawn = {name: sorted(pairs) for name, pairs in lines.items() if pairs}
     return Check(
-        did=f"Rated with the rating first and after an analysis, at three temperatures; above 0, {SAMPLES} samples are"
+        did=f"Rated with the rating first and after an analysis, at three temperatures; above 0, {REPLIES} replies are"
         " averaged.",
         statistics=statistics,
         fault="sensitive",
-        advice="Without an analysis temperature 0 is best, with one about .5 and several samples (Stureborg et al.,"
+        advice="Without an analysis temperature 0 is best, with one about .5 and several replies (Stureborg et al.,"
         " Figure 6), unless the figures say otherwise here.",
-        pictures=[Picture("lines", "agreement by temperature", "temperature", TAU, drawn)],
+        pictures=[Picture("lines", "agreement by temperature", "temperature", TAU, drawn)] if drawn else [],
     )
-
-
-_FORMS = {"rating first": "rate_explain", "analysis first": "analyze_rate"}
