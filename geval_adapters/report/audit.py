@@ -59,9 +59,8 @@ def audit_page(result: SideBySide) -> str:
         ]
         badge = f"{len(audit.faults)} against it" if audit.faults else "nothing against it"
         tone = "bad" if audit.faults else "good"
-        sections.append(
-            Section(f"the checks of {audit.judge}", notes=_about(audit), cards=cards, badge=badge, tone=tone)
-        )
+        title = f"the checks of {audit.judge}"
+        sections.append(Section(title, notes=_about(audit), cards=cards, badge=badge, tone=tone))
         sections += _recipes(audit)
     for audit in result.audits:
         sections += _checks(audit, draws=True, several=several)
