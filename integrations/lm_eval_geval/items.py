@@ -89,13 +89,8 @@ def likelihoods(*, rated: str, data: str | None = None) -> datasets.DatasetDict:
     noun = wording("tasks")[criterion.task]["fields"]["output"]
 
     def row(sample: Sample) -> Row:
-<<<<<<< HEAD
-        told = criterion_words(rated) | {"noun": noun, "shown": shielded(surroundings(rated, sample)).items()}
-        return {"prompt": render(template, told), "target": f" {sample.output}"}
-=======
-        words = criterion_words(criterion) | {"noun": noun, "shown": fenced(surroundings(criterion, sample))}
+        words = criterion_words(criterion) | {"noun": noun, "shown": shielded(surroundings(criterion, sample)).items()}
         return {"prompt": render(template, words), "target": f" {sample.output}"}
->>>>>>> 125e25b (Tasks refuse metadata that they do not take, say what users can mend in one line, give each figure its arrow, and name the embedded judge)
 
     return _dataset(criterion, data, row)
 
