@@ -50,7 +50,8 @@ def judge(request: dict) -> dict:
     text = request["messages"][0]["content"]
     drawn = int(hashlib.md5(text.encode()).hexdigest(), 16)
     if "Rate the" not in text and "Rating" not in text and "Which" in text:
-        return completion(*["AB"[drawn % 2]] * request.get("n", 1), logprobs=[{"A": 0.3, "B": 0.7}])
+        better, worse = "AB" if drawn % 2 else "BA"
+        return completion(*[better] * request.get("n", 1), logprobs=[{better: 0.7, worse: 0.3}])
     scale = re.search(r"\((\d+)-(\d+)\)", text)
     low, high = map(int, scale.groups()) if scale else (1, 5)
     score = low + drawn % (high - low + 1)

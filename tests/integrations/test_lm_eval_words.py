@@ -42,7 +42,7 @@ def test_metadata_that_a_task_does_not_take_is_refused(rated, task):
 
 def test_another_criterion_for_a_built_in_task_is_refused_and_says_where_they_are(rated):
     with pytest.raises(
-        InputError, match="unknown key criterion .*this task rates summeval/coherence, others are in geval"
+        InputError, match=r"unknown key criterion .*this task rates summeval/coherence, others are in geval"
     ):
         evaluate("summeval_geval_coherence", "dummy", data=rated, criterion="fluency")
 
