@@ -13,7 +13,7 @@ from .criteria import Criterion, find_criterion
 from .errors import InputError
 from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
-from .judge.client import judge_of
+from .judge.judges import judge_of
 from .judge.loops import concurrently, run
 from .judge.sampling import Method, Question, Readout, Sampling
 from .prompts import ComparisonPrompt, Kind
@@ -236,6 +236,7 @@ class Comparer:
             start=self.prompt.start,
             stop=None,
             room=8,
+            about=f"{first.id}, {second.id}",
         )
         sampled = await self.sampling.ask([question])
         combined = sampled.combined

@@ -35,6 +35,10 @@ class StopError(JudgeError):
     """A run that must end early: its budget is spent, or hardly anything succeeds. What was rated stays rated."""
 
 
+class UnderWay(StopError):  # noqa: N818
+    """All is sent, and the answers come later: the same command, run again, takes them."""
+
+
 class MissingPackageError(GEvalError, ImportError):
     """A package that only some need is not installed. Its text names the extra that brings it."""
 

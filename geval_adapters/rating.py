@@ -17,7 +17,7 @@ from .errors import GEvalError, InputError
 from .examples import Shots
 from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
-from .judge.client import judge_of
+from .judge.judges import judge_of
 from .judge.loops import PerLoop, concurrently, run, stream
 from .judge.sampling import Method, Question, Readout, Sampled, Sampling, Sequential
 from .judge.steps import written_steps
@@ -260,6 +260,8 @@ class GEval:
     async def _each_rated(self, samples: Iterable[SampleLike], as_completed: bool) -> AsyncGenerator[Rating]:
         await self._prepare()
         order: InputOrder[Sample, Rating] = InputOrder()
+        if self.judge.opening:
+            order.release()  # what is answered together must all be asked first
         unusable: dict[int, str] = {}
 
         def usable() -> Iterator[Sample]:
@@ -305,6 +307,7 @@ class GEval:
                 stop=prompt.stop(self.explain),
                 room=prompt.room(self.explain),
                 shared=prompt.shared(sample) if marks else 0,
+                about=sample.id,
             )
             for prompt in self.prompts
         ]

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..criteria import FORMS, Criterion, Form, OffGrid
 from ..errors import InputError, MissingPackageError, one_of, require
-from ..judge.sampling import combine
+from ..reading.combined import combine
 from ..reading.text import read_text
 from ..samples import Sample, length_of, numbered, read_rows, sample_of
 from .alpha import krippendorff_alpha

@@ -8,7 +8,7 @@ import sys
 
 from ..errors import BusyError, GEvalError
 from ..runs.progress import say
-from . import audit, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, score, tasks
+from . import audit, batches, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, score, tasks
 from .app import app
 from .ending import Exit
 
@@ -16,6 +16,7 @@ __all__ = [
     "Exit",
     "app",
     "audit",
+    "batches",
     "compare",
     "criteria",
     "estimate",

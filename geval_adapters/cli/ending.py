@@ -8,7 +8,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
-from ..errors import GEvalError, InputError, StopError
+from ..errors import GEvalError, InputError, StopError, UnderWay
 from ..judge import local
 from ..judge.client import LiteLLMJudge
 from ..runs.progress import say
@@ -25,7 +25,7 @@ class Exit(IntEnum):
     UNDECIDED = 3
     """What was asked cannot be told from what there is."""
     BUSY = 4
-    """It is under way in another process."""
+    """It is under way elsewhere: in another process, or at a provider."""
     INTERRUPTED = 130
 
 
@@ -37,6 +37,9 @@ def until_the_end(job: Coroutine[Any, Any, None], show: Callable[[], None]) -> E
     except KeyboardInterrupt:
         say("interrupted; what was done is kept")
         code = Exit.INTERRUPTED
+    except UnderWay as error:
+        say(str(error))
+        code = Exit.BUSY
     except StopError as error:
         say(f"stopped: {error}; what was done is kept")
         code = Exit.UNRATED

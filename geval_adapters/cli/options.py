@@ -72,16 +72,29 @@ class JudgeOptions:
         Path | None, typer.Option(metavar="FOLDER", help="Keep replies there, and take those that are there.")
     ] = None
 
-    def judge(self) -> LiteLLMJudge:
-        """The judge that they describe.
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Ask by the provider's batch interface: half the price, within hours.")
+    ] = False
+    wait: Annotated[bool, typer.Option("--wait", help="With --batch: stay until the answers are there.")] = False
+
+    def judge(self, output: Path | None = None) -> LiteLLMJudge:
+        """The judge that they describe; what it asks in batches is kept beside the output.
 
         Raises:
-            JudgeError: there is no such model, or no key for it.
-            InputError: an option cannot be used, or the cache's folder.
+            InputError: an option cannot be used, or the cache's folder; batches without an output.
+            JudgeError: there is no such model, or no key for it, or its provider has no batches.
         """
         given = dict(vars(self))
         options = dict(map(_option, given.pop("option")))
-        return LiteLLMJudge(**given, options=options)
+        batch, wait = given.pop("batch"), given.pop("wait")
+        if not batch:
+            return LiteLLMJudge(**given, options=options)
+        if output is None:
+            raise InputError("--batch needs an --output: what is under way is kept beside it")
+        from ..judge.batches import BatchJudge
+
+        ledger = output.with_name(f"{output.stem}.batches.db")
+        return BatchJudge(**given, options=options, batch=ledger, wait=wait)
 
 
 def _option(text: str) -> tuple[str, Any]:

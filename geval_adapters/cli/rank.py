@@ -86,7 +86,7 @@ def rank(
         result = ranked(chosen.name, method, *read_replies(str(replies)), systems=True)
         show(result, {})
         raise typer.Exit(Exit.UNRATED if result.unread else Exit.DONE)
-    judge = asking.judge()
+    judge = asking.judge(running.output)
     comparer = Comparer(chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout)
     data = reading.read(input or "", [chosen])
     warn_of_embedded(judge)

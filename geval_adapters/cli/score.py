@@ -92,7 +92,7 @@ def score(
     Exit code: 0 all were rated, 1 some were not, or missed a bar, and the last line says which, 2 bad usage or input,
     130 interrupted. What was done is kept: the same command with the same --output goes on from there.
     """
-    judge = asking.judge()
+    judge = asking.judge(running.output)
 
     def rated_by(name: str | Criterion, shown: Shots | None = None) -> GEval:
         return GEval(

@@ -1,15 +1,16 @@
 """Asking a model: the judge's contract, its client and routes, pace and prices, the embedded judge, and sampling."""
 
 from .base import Answer, Judge, Reply, Usage
-from .client import LiteLLMJudge, default_model, judge_of
+from .client import LiteLLMJudge, default_model
 from .faults import Access, Fault
+from .judges import judge_of
 from .loops import concurrently, run, stream
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters
 from .prices import cost_of, facts
 from .responses import reply_of
 from .routes import redact
-from .sampling import METHODS, READOUTS, REPLIES, Combined, Question, Sampled, Sampling, Sequential, combine
+from .sampling import METHODS, READOUTS, REPLIES, Question, Sampled, Sampling, Sequential
 
 __all__ = [
     "METHODS",
@@ -19,7 +20,6 @@ __all__ = [
     "Access",
     "Answer",
     "Budget",
-    "Combined",
     "Fault",
     "Judge",
     "LiteLLMJudge",
@@ -31,7 +31,6 @@ __all__ = [
     "Sampling",
     "Sequential",
     "Usage",
-    "combine",
     "concurrently",
     "cost_of",
     "default_model",

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import logging
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 log = logging.getLogger("geval_adapters")
+
+
+def cache_folder() -> Path:
+    """The user's folder for what is kept between runs: `$GEVAL_CACHE`, else below `$XDG_CACHE_HOME` or `~/.cache`."""
+    base = os.environ.get("GEVAL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "geval-adapters"
+    return Path(base).expanduser()
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,8 @@ class Judge(ABC):
         options: further parameters that go with each request, and into signatures.
         caches_what_is_marked: whether the beginning of a prompt is cached only up to a mark, so that `ask` must be told
             how much of it other prompts share.
+        opening: how many questions of one kind are asked before all others, so that these profit from what they show;
+            0 where that costs more time than it saves.
 
     >>> class Kind(Judge):
     ...     name = "kind"
@@ -106,10 +116,21 @@ class Judge(ABC):
     concurrency: int = 16
     options: Mapping[str, Any] = MappingProxyType({})
     caches_what_is_marked: bool = False
+    opening: int = 0
 
     async def takes(self, parameter: str) -> bool:
         """Whether an optional parameter of `ask` is believed to be taken, as far as that is known; nothing is sent."""
         return True
+
+    def recall(self, kind: str) -> Mapping[str, Any]:
+        """What an earlier process of the same run learnt of questions of a kind; nothing where nothing is kept."""
+        return {}
+
+    def remember(self, kind: str, facts: Mapping[str, Any]) -> None:  # noqa: B027 - most keep nothing
+        """Keep what was learnt of questions of a kind for a later process, where anything is kept."""
+
+    def finish(self) -> None:  # noqa: B027 - most keep nothing
+        """All that was asked for is written down: what was kept for going on may go."""
 
     @abstractmethod
     async def ask(
@@ -123,6 +144,8 @@ class Judge(ABC):
         stop: str | None = None,
         start: str = "",
         shared: int = 0,
+        about: str = "",
+        now: bool = False,
     ) -> Answer:
         """Return `n` replies to the messages. A request that fails for good is a reply with an error.
 
@@ -134,6 +157,8 @@ class Judge(ABC):
             start: where the reply should begin, for models that can go on with one.
             shared: how many characters at the beginning of the last message stand in other questions, too; told only
                 where `caches_what_is_marked`.
+            about: what is asked about; tells equal questions of one run apart where answers are kept.
+            now: whether the answer is wanted at once by a judge that would otherwise collect questions.
 
         Raises:
             JudgeError: the judge cannot be asked at all.

@@ -50,21 +50,6 @@ def default_model() -> str:
     )
 
 
-def judge_of(model: str | Judge | None, options: Mapping[str, Any]) -> Judge:
-    """A judge as it is, or the one that a model string names.
-
-    Raises:
-        TypeError: options for a judge that is built already, or something that is neither.
-    """
-    if model is None or isinstance(model, str):
-        return LiteLLMJudge(model, **options)
-    if options:
-        raise TypeError(f"{', '.join(options)}: options of a model string, but a judge was given")
-    if not isinstance(model, Judge):
-        raise TypeError(f"a judge is a model string or a Judge (geval_adapters.Judge), not {type(model).__name__}")
-    return model
-
-
 class LiteLLMJudge(Judge):
     """A model behind a LiteLLM string, or an embedded one.
 
@@ -93,6 +78,8 @@ class LiteLLMJudge(Judge):
     Raises:
         JudgeError: there is no such model, no key, or no server; from `ask`, and with the model's name.
     """
+
+    asks_in_batches = False
 
     def __init__(
         self,
@@ -188,6 +175,8 @@ class LiteLLMJudge(Judge):
         stop: str | None = None,
         start: str = "",
         shared: int = 0,
+        about: str = "",
+        now: bool = False,
     ) -> Answer:
         """Return `n` replies: in one request where the provider can, else in as many as it takes.
 
@@ -332,10 +321,15 @@ class LiteLLMJudge(Judge):
         """Bytes of a request's prompt; the tokens it may take, and the dollars, where these are limited."""
         if self.tpm is None and self.budget.max_cost is None:
             return 0, 0.0, 0.0
+        prompt, completion = self._tokens(body)
+        cost = self.price(int(prompt), 0, 0, completion) or 0.0
+        return round(prompt / self._tokens_per_byte), prompt + completion, cost
+
+    def _tokens(self, body: Mapping[str, Any]) -> tuple[float, int]:
+        """Tokens of a request's prompt, about, and of its replies at the most."""
         size = sum(len(str(message["content"]).encode()) for message in body["messages"])
         room = body.get("max_tokens") or body.get("max_completion_tokens") or 1024
-        prompt, completion = size * self._tokens_per_byte, body.get("n", 1) * room
-        return size, prompt + completion, self.price(int(prompt), 0, 0, completion) or 0.0
+        return size * self._tokens_per_byte, body.get("n", 1) * room
 
     @property
     def _here(self) -> _Here:
@@ -350,14 +344,26 @@ class LiteLLMJudge(Judge):
         cost = self.price(counts.prompt, counts.cached, counts.written, counts.completion, answered)
         return Usage(counts.prompt, counts.cached, counts.completion, 1, cost)
 
-    def price(self, prompt: int, cached: int, written: int, completion: int, answered: str = "") -> float | None:
-        """Dollars for so many tokens; before a router has chosen, by the dearest of its models."""
+    def price(
+        self,
+        prompt: int,
+        cached: int,
+        written: int,
+        completion: int,
+        answered: str = "",
+        batch: bool | None = None,
+    ) -> float | None:
+        """Dollars for so many tokens; before a router has chosen, by the dearest of its models.
+
+        `batch` says at which price, the ordinary one or that of batches; None is as this judge asks.
+        """
         if self._provider == "local":
             return 0.0
+        in_batch = self.asks_in_batches if batch is None else batch
         names = [self.name]
         if self._router:
             names = [answered] if facts(answered) else self._router.models
-        costs = [cost_of(name, prompt, cached, completion, written) for name in names]
+        costs = [cost_of(name, prompt, cached, completion, written, in_batch) for name in names]
         return None if None in costs else max(cost for cost in costs if cost is not None)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -46,6 +46,11 @@ class Fault(Exception):  # noqa: N818
         return (self.status in (408, 409, 429) or self.status >= 500) and not self.no_quota
 
     @property
+    def unsure(self) -> bool:
+        """Whether the provider may have taken the request all the same."""
+        return self.status == 408 or 500 <= self.status < UNREACHABLE
+
+    @property
     def no_quota(self) -> bool:
         """Whether nothing is left to spend with the provider, which no waiting mends."""
         return bool(_NO_QUOTA.search(self.message))

@@ -125,6 +125,16 @@ class Parameters:
             self.most[name] = most
             log.info("%s takes %s up to %d", self.name, name, most)
 
+    def learnt(self) -> dict[str, Any]:
+        """What was learnt, as JSON has it."""
+        return {"refused": sorted(self.refused), "most": self.most, "taken": sorted(self._taken)}
+
+    def recall(self, facts: Mapping[str, Any]) -> None:
+        """Begin with what was learnt before."""
+        self.refuse(facts["refused"])
+        self.most |= facts["most"]
+        self._taken.update((name, value) for name, value in facts["taken"])
+
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_learning": None}
 

@@ -21,19 +21,41 @@ def facts(model: str) -> dict[str, Any]:
     return dict(table.get(model) or table.get(model.partition("/")[2]) or {})
 
 
-def cost_of(model: str, prompt: int, cached: int, completion: int, written: int = 0) -> float | None:
+def cost_of(
+    model: str, prompt: int, cached: int, completion: int, written: int = 0, batch: bool = False
+) -> float | None:
     """Dollars for so many tokens, those read from and written to a cache among the prompt's; None if not known.
 
     >>> cost_of("openai/gpt-4o-mini", 1_000_000, 0, 0)
     0.15
+
+    In a batch it is what the table says, else half: what the providers that have batches ask.
+
+    >>> cost_of("openai/gpt-4o-mini", 1_000_000, 0, 0, batch=True)
+    0.075
     """
     price = facts(model)
+    if batch:
+        price = {name: price.get(f"{name}_batches", value / 2) for name, value in price.items() if name in _PER_TOKEN}
     if "input_cost_per_token" not in price:
         return None
     fresh, output = price["input_cost_per_token"], price.get("output_cost_per_token", 0.0)
     read = price.get("cache_read_input_token_cost", fresh)
     write = price.get("cache_creation_input_token_cost", fresh)
     return float((prompt - cached - written) * fresh + cached * read + written * write + completion * output)
+
+
+def knows_batch_price(model: str) -> bool:
+    """Whether LiteLLM's table has the price of a model's batches; where it has none, half the usual one is taken."""
+    return "input_cost_per_token_batches" in facts(model)
+
+
+_PER_TOKEN = (
+    "input_cost_per_token",
+    "output_cost_per_token",
+    "cache_read_input_token_cost",
+    "cache_creation_input_token_cost",
+)
 
 
 @cache

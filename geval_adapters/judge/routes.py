@@ -32,7 +32,7 @@ _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _sessions: dict[asyncio.AbstractEventLoop, tuple[aiohttp.ClientSession, AsyncGenerator[None, None]]] = {}
 
 
-async def _session() -> aiohttp.ClientSession:
+async def http_session() -> aiohttp.ClientSession:
     """The connections of the running event loop, shared by all judges; closed with the loop."""
     loop = asyncio.get_running_loop()
     if loop not in _sessions:
@@ -99,7 +99,7 @@ class DirectRoute:
         """One request and its response. Raises Fault."""
         import aiohttp
 
-        session = await _session()
+        session = await http_session()
         limit = aiohttp.ClientTimeout(total=timeout)
         try:
             async with session.post(
@@ -110,7 +110,7 @@ class DirectRoute:
                 proxy=_proxy(self._url),
             ) as response:
                 raw = await response.read()
-                retry_after = _seconds(response.headers.get("Retry-After"))
+                retry_after = seconds_asked(response.headers.get("Retry-After"))
                 status = response.status
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             raise Fault(UNREACHABLE, f"cannot reach {self._url}: {error}", kind="unreachable") from None
@@ -234,15 +234,15 @@ class LiteLLMRoute:
         except (TimeoutError, asyncio.TimeoutError):
             raise
         except exceptions.UnsupportedParamsError as error:
-            raise Fault(400, _first_line(error)) from None
+            raise Fault(400, first_line(error)) from None
         except Exception as error:
-            text = _first_line(error)
+            text = first_line(error)
             status = int(getattr(error, "status_code", None) or 500)
             if "Connection error" in text:
                 status, text = UNREACHABLE, f"cannot reach the server: {text}"
             headers = getattr(error, "litellm_response_headers", None) or {}
             kinds = {408: "no answer in time", UNREACHABLE: "unreachable"}
-            raise Fault(status, text, _seconds(headers.get("retry-after")), kinds.get(status, "")) from None
+            raise Fault(status, text, seconds_asked(headers.get("retry-after")), kinds.get(status, "")) from None
         return dict(response.model_dump())
 
 
@@ -283,12 +283,13 @@ def _parameter(data: object) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """The first line of an error, without the names of LiteLLM's classes in front."""
     text = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return re.sub(r"^(?:litellm\.)?(?:\w+(?:Error|Exception|Timeout)?: (?:litellm\.)?)*(?:\w+Exception - )?", "", text)
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def seconds_asked(retry_after: str | None) -> float | None:
     """What a Retry-After header asks for: seconds, or a date."""
     if not retry_after:
         return None

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import ClassVar, Literal, get_args
 
+from ..criteria import digest
 from ..errors import InputError, JudgeError, one_of
 from ..prompts import Messages
+from ..reading.combined import Combined, combine
 from ..reading.distribution import Reading
 from ..signature import Signature
 from .base import Judge, Reply, Usage, log
+from .opening import Opening
 
 Readout = Literal["auto", "logprobs", "samples"]
 READOUTS: tuple[Readout, ...] = get_args(Readout)
@@ -39,6 +41,7 @@ class Question:
         stop: what ends the answer.
         room: tokens that the answer may take.
         shared: how many characters at the beginning other questions have too, where a judge is to be told.
+        about: what is asked about; tells equal questions of one run apart.
     """
 
     messages: Messages
@@ -47,51 +50,7 @@ class Question:
     stop: str | None
     room: int
     shared: int = 0
-
-
-@dataclass(frozen=True)
-class Combined:
-    """Several readings of one sample as one."""
-
-    score: float | None
-    distribution: Mapping[float, float]
-    coverage: float
-    bounds: tuple[float, float]
-    std_error: float | None
-    n_valid: int
-    n_failed: int
-    error: str | None
-
-
-def combine(readings: Sequence[Reading]) -> Combined:
-    """The mean of the readings that have a score; the others are missing, neither 0 nor clipped.
-
-    Coverage and bounds are means over all readings, so that an unread reply lowers the one and widens the other.
-    `std_error = s / √n_valid`.
-
-    >>> from geval_adapters import read_text
-    >>> combined = combine([read_text(reply, "1-5") for reply in ("4", "5", "what?")])
-    >>> combined.score, combined.n_failed, round(combined.coverage, 2), combined.std_error
-    (4.5, 1, 0.67, 0.5)
-    """
-    valid = [reading for reading in readings if reading.score is not None]
-    distribution: dict[float, float] = {}
-    described = valid or [reading for reading in readings if reading.distribution]
-    for reading in described:
-        for score, p in reading.distribution.items():
-            distribution[score] = distribution.get(score, 0.0) + p / len(described)
-    scores = [reading.score for reading in valid if reading.score is not None]
-    reasons = Counter(reading.error for reading in readings if reading.error)
-    return Combined(
-        score=fmean(scores) if scores else None,
-        distribution=dict(sorted(distribution.items())),
-        coverage=fmean(reading.coverage for reading in readings),
-        bounds=(fmean(reading.bounds[0] for reading in readings), fmean(reading.bounds[1] for reading in readings)),
-        std_error=stdev(scores) / len(scores) ** 0.5 if len(scores) > 1 else None,
-        n_valid=len(valid),
-        n_failed=len(readings) - len(valid),
-        error=None if scores else reasons.most_common(1)[0][0],
-    )
+    about: str = ""
 
 
 @dataclass(frozen=True)
@@ -198,6 +157,7 @@ class Sampling:
         self._fits = False
         self._gave_logprobs = False
         self._gives_none = False
+        self._opening: Opening | None = None
 
     @property
     def width(self) -> int:
@@ -210,10 +170,23 @@ class Sampling:
         Raises:
             JudgeError: the judge cannot be asked at all. Whatever else fails is in the result's `error`.
         """
+        if not self.judge.opening:
+            return await self._ask_until_clear(questions, now=False)
+        if self._opening is None:
+            self._opening = Opening(self.judge, self._kind(questions), self.learnt, self.recall)
+        async with self._opening.admitted() as now:
+            return await self._ask_until_clear(questions, now)
+
+    def _kind(self, questions: Sequence[Question]) -> str:
+        """What tells questions that are asked in this way from others."""
+        shape = [(question.start, question.stop, question.room) for question in questions]
+        return digest(repr((self.n, self.temperature, self.readout, shape)))
+
+    async def _ask_until_clear(self, questions: Sequence[Question], now: bool) -> Sampled:
         replies = _Replies()
         if await self._asks_for_logprobs():
             n = self.n or self.least
-            probe = await self._ask_all(questions, range(n), n, logprobs=True)
+            probe = await self._ask_all(questions, range(n), n, now, logprobs=True)
             given = any(reply.logprobs for _, reply in probe.replies)
             self._gave_logprobs |= given
             if given or self.readout == "logprobs" or all(reply.error for _, reply in probe.replies):
@@ -224,7 +197,7 @@ class Sampling:
         n = self.n or max(REPLIES, self.least)
         while more := self._wanted(replies, n):
             asked = len(replies.replies)
-            replies += await self._ask_all(questions, range(asked, asked + more), n, logprobs=False)
+            replies += await self._ask_all(questions, range(asked, asked + more), n, now, logprobs=False)
         sampled = replies.sampled("samples" if n > 1 else "single", n)
         if self.sequential is None or not sampled.combined.n_valid:
             return sampled
@@ -253,7 +226,9 @@ class Sampling:
         scores = [reading.score for reading in replies.readings(False) if reading.score is not None]
         return self.sequential.wanted(scores, asked, n)
 
-    async def _ask_all(self, questions: Sequence[Question], places: range, n: int, logprobs: bool) -> _Replies:
+    async def _ask_all(
+        self, questions: Sequence[Question], places: range, n: int, now: bool, logprobs: bool
+    ) -> _Replies:
         """Replies number `places` of `n`."""
         all_replies = _Replies()
         for index, question in enumerate(questions):
@@ -261,19 +236,19 @@ class Sampling:
             if not share:
                 continue
             limited = not self.needs_room
-            replies = await self._ask(question, share, n, logprobs, limited)
+            replies = await self._ask(question, share, n, now, logprobs, limited)
             if limited and replies.cut_short(logprobs):
                 if not self._fits and not self.needs_room:
                     log.warning("%s needs more room before its rating: asked without a limit", self.judge.name)
                     self.needs_room = True
                 all_replies.usage += replies.usage
-                replies = await self._ask(question, share, n, logprobs, limited=False)
+                replies = await self._ask(question, share, n, now, logprobs, limited=False)
             elif limited and any(reading.score is not None for reading in replies.readings(logprobs)):
                 self._fits = True
             all_replies += replies
         return all_replies
 
-    async def _ask(self, question: Question, share: int, n: int, logprobs: bool, limited: bool) -> _Replies:
+    async def _ask(self, question: Question, share: int, n: int, now: bool, logprobs: bool, limited: bool) -> _Replies:
         answer = await self.judge.ask(
             question.messages,
             n=share,
@@ -283,9 +258,20 @@ class Sampling:
             stop=question.stop,
             start=question.start,
             shared=question.shared,
+            about=question.about,
+            now=now,
         )
         replies = [(question, reply) for reply in answer.replies]
         return _Replies(replies, answer.usage, answer.model, answer.without)
+
+    def learnt(self) -> dict[str, bool]:
+        """What the judge has shown so far."""
+        return {name: getattr(self, name) for name in ("needs_room", "_fits", "_gave_logprobs", "_gives_none")}
+
+    def recall(self, facts: Mapping[str, bool]) -> None:
+        """Begin with what it had shown to an earlier process."""
+        for name in self.learnt():
+            setattr(self, name, bool(facts.get(name)))
 
     def _temperature(self, n: int) -> float:
         return self.temperature if self.temperature is not None else float(n > 1)

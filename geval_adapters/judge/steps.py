@@ -11,7 +11,7 @@ from pathlib import Path
 from ..criteria import Criterion, digest
 from ..errors import InputError, JudgeError
 from ..prompts import steps_messages
-from .base import Judge, Usage, log
+from .base import Judge, Usage, cache_folder, log
 
 
 async def written_steps(judge: Judge, criterion: Criterion, max_tokens: int | None) -> tuple[list[str], Usage]:
@@ -24,7 +24,7 @@ async def written_steps(judge: Judge, criterion: Criterion, max_tokens: int | No
         JudgeError: the judge cannot be asked, or its reply is no numbered list.
         InputError: the cache folder cannot be written.
     """
-    store = _cache_folder() / f"steps-{digest(json.dumps([judge.name, criterion.hash]))}.json"
+    store = cache_folder() / f"steps-{digest(json.dumps([judge.name, criterion.hash]))}.json"
     if steps := _read(store):
         return steps, Usage()
     answer = await judge.ask(steps_messages(criterion), temperature=0.0, max_tokens=max_tokens)
@@ -77,8 +77,3 @@ def _write(store: Path, text: str) -> None:
                 os.replace(name, store)
     finally:
         Path(name).unlink(missing_ok=True)
-
-
-def _cache_folder() -> Path:
-    base = os.environ.get("GEVAL_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "geval-adapters"
-    return Path(base).expanduser()

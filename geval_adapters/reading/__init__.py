@@ -1,6 +1,7 @@
 """A judge's reply becomes a distribution over the scale."""
 
 from ..criteria import FORMS
+from .combined import Combined, combine
 from .distribution import MIN_COVERAGE, Reading
 from .text import read_text
 from .tokens import read_logprobs
@@ -10,7 +11,9 @@ __all__ = [
     "FORMS",
     "LABELS",
     "MIN_COVERAGE",
+    "Combined",
     "Reading",
+    "combine",
     "read_logprobs",
     "read_text",
     "read_verdict",

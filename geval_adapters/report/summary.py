@@ -149,12 +149,13 @@ def estimates_table(estimates: Iterable[Estimate], console: Console) -> Renderab
             f"{each.completion_tokens:,}",
             _dollars(each.cost),
             _dollars(each.cost_cached),
+            "-" if each.cost_batch is None else _dollars(each.cost_batch) + " (half, assumed)" * each.batch_is_half,
         ]
         for each in estimates
     ]
     heads = (
         *("criterion", "ratings", "read by", "requests", "prompt tokens", "cacheable", "completion tokens at most"),
-        *("cost at most", "with a prefix cache"),
+        *("cost at most", "with a prefix cache", "with --batch"),
     )
     return table(heads, rows, console)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from ..judge.batch_apis import has_batches
 from ..judge.client import LiteLLMJudge
 from ..judge.loops import run
-from ..judge.prices import count_tokens
+from ..judge.prices import count_tokens, knows_batch_price
 from ..judge.sampling import REPLIES
 from ..order import in_prefix_order
 from ..prompts import common_prefix
@@ -31,6 +32,8 @@ class Estimate:
             serve them; a provider's does so only from `LEAST_CACHED` tokens on, an engine's of one's own always.
         completion_tokens: the most that the answers may take.
         cost, cost_cached: dollars at the most, without and with such a cache; None where the price is not known.
+        cost_batch: dollars at the most with `--batch`; None where the provider has no batches or the price is not
+            known. Where LiteLLM's table has no price of batches (`batch_is_half`) it is half the usual one.
         readout: what was assumed of the judge.
     """
 
@@ -42,6 +45,8 @@ class Estimate:
     completion_tokens: int
     cost: float | None
     cost_cached: float | None
+    cost_batch: float | None
+    batch_is_half: bool
     readout: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,7 +87,9 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
         prompt_tokens=prompt,
         cacheable_tokens=cacheable,
         completion_tokens=completion,
-        cost=judge.price(prompt, 0, 0, completion),
-        cost_cached=judge.price(prompt, cacheable, 0, completion),
+        cost=judge.price(prompt, 0, 0, completion, batch=False),
+        cost_cached=judge.price(prompt, cacheable, 0, completion, batch=False),
+        cost_batch=judge.price(prompt, 0, 0, completion, batch=True) if has_batches(judge.name) else None,
+        batch_is_half=not knows_batch_price(judge.name),
         readout="log-probabilities" if reads_logprobs else f"{n} samples",
     )

@@ -101,6 +101,7 @@ class RankRun:
                 async for name, document in documents:
                     self._ranked[name] = document
                     tick(self._failed, report.cost(self._usage))
+        self.comparer.judge.finish()
 
     def _resume(self, log: RunLog) -> None:
         expected = self.comparer.expected()

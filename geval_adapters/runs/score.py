@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -96,16 +97,24 @@ class ScoreRun:
         if self._log:
             await self._resume(self._log)
         with progress(self.data.total * len(self.gevals), len(self._done)) as tick:
-            for geval in self.gevals:
-                key = geval.criterion.key
-                missing = (sample for sample in self.data if (key, sample.id) not in self._done)
-                async with aclosing(self._rate(geval, missing)) as rows:
-                    async for row in rows:
-                        self._keep(key, row)
-                        spent = sum((each.usage for each in self.summaries.values()), Usage())
-                        tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
-                        self._breaker.count(row["error"])
-                self.summaries[key].usage += geval.steps_usage
+            at_once = len(self.gevals) if self.judge.opening else 1  # questions that are collected travel together
+            for first in range(0, len(self.gevals), at_once):
+                ratings = [self._rate_by(geval, tick) for geval in self.gevals[first : first + at_once]]
+                for ended in await asyncio.gather(*ratings, return_exceptions=True):
+                    if isinstance(ended, BaseException):
+                        raise ended
+        self.judge.finish()
+
+    async def _rate_by(self, geval: GEval, tick: Callable[[int, str], None]) -> None:
+        key = geval.criterion.key
+        missing = (sample for sample in self.data if (key, sample.id) not in self._done)
+        async with aclosing(self._rate(geval, missing)) as rows:
+            async for row in rows:
+                self._keep(key, row)
+                spent = sum((each.usage for each in self.summaries.values()), Usage())
+                tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
+                self._breaker.count(row["error"])
+        self.summaries[key].usage += geval.steps_usage
 
     async def _resume(self, log: Log) -> None:
         gevals = {geval.criterion.key: geval for geval in self.gevals}

@@ -69,6 +69,8 @@ class ChatModelJudge(Judge):
         stop: str | None = None,
         start: str = "",
         shared: int = 0,
+        about: str = "",
+        now: bool = False,
     ) -> Answer:
         """Return `n` replies, each from a request of its own. A request that fails is a reply with an error."""
         told: list[Any] = list(messages)

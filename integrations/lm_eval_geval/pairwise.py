@@ -8,8 +8,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from geval_adapters import Criterion, Sample, load_criteria, read_verdict
-from geval_adapters.judge import combine
 from geval_adapters.prompts import ComparisonPrompt, surroundings
+from geval_adapters.reading import combine
 
 from .harness import takes_metadata
 from .items import Row, samples_of, split

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from geval_adapters import load_criteria, read_text
-from geval_adapters.judge import combine
+from geval_adapters.reading import combine
 
 Doc = Mapping[str, Any]
 Result = dict[str, Any]

@@ -13,8 +13,8 @@ from harness import DATA, Scripted, evaluate, figures, needs_data
 
 from geval_adapters import InputError, load_criteria, read_text
 from geval_adapters.agreement.levels import agreement
-from geval_adapters.judge.sampling import combine
 from geval_adapters.prompts import Prompt
+from geval_adapters.reading import combine
 from lm_eval_geval import data as loading
 from lm_eval_geval.data import load
 
