@@ -21,6 +21,7 @@ from . import local
 from .base import Answer, Judge, Reply, Usage, log
 from .cache import ReplyCache
 from .faults import UNREACHABLE, Access, Fault, pause_after
+from .marks import marked
 from .options import sendable_options
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters, refused_parameter
@@ -211,7 +212,7 @@ class LiteLLMJudge(Judge):
         most = self.parameters.most["n"]
         body: dict[str, Any] = {**self.options, "messages": list(messages)}
         if self.caches_what_is_marked:
-            body["messages"][-1] = _marked(messages[-1], shared, again=n > most)
+            body["messages"][-1] = marked(messages[-1], shared, again=n > most)
         if start and self._continues:
             body["messages"].append({"role": "assistant", "content": start})
             if self._provider == "hosted_vllm":
@@ -391,16 +392,3 @@ class _Here(NamedTuple):
 
     pace: Pace
     making: asyncio.Lock
-
-
-def _marked(message: Mapping[str, str], shared: int, again: bool) -> dict[str, Any]:
-    """A message with marks where a cache is to end: after what other messages share, and, if it is sent again, at its
-    own end.
-    """
-    content = message["content"]
-    parts = [(content[:shared], shared > 0), (content[shared:], again)]
-    mark = {"cache_control": {"type": "ephemeral"}}
-    if not any(marked for _, marked in parts):
-        return dict(message)
-    blocks = [{"type": "text", "text": text} | (mark if marked else {}) for text, marked in parts if text]
-    return {**message, "content": blocks}
