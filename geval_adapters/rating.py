@@ -19,7 +19,7 @@ from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
 from .judge.judges import judge_of
 from .judge.loops import PerLoop, concurrently, run, stream
-from .judge.sampling import Method, Question, Readout, Sampled, Sampling, Sequential
+from .judge.sampling import Method, Question, Readout, Sampled, Sampling
 from .judge.steps import written_steps
 from .order import InputOrder, Placed, in_prefix_order
 from .reading.distribution import Reading
@@ -188,15 +188,11 @@ class GEval:
         ]
         self.judge = judge_of(model, options)
         n, temperature, readout = self.recipe.n, self.recipe.temperature, self.recipe.readout
-        self.sampling = Sampling(self.judge, n, temperature, readout, self._sequential(), least=len(self.prompts))
+        self.sampling = Sampling(
+            self.judge, n, temperature, readout, self.recipe.sequential(self.criterion.scale), least=len(self.prompts)
+        )
         self.steps_usage = Usage()
         self._preparing = PerLoop(asyncio.Lock)
-
-    def _sequential(self) -> Sequential | None:
-        if self.recipe.adaptive is None:
-            return None
-        span = self.criterion.scale.high - self.criterion.scale.low
-        return Sequential(self.recipe.adaptive * span, span)
 
     # --- rating ------------------------------------------------------------------------------------------------------
 

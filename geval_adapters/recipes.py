@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, get_args
 from .criteria import FORMS, Form, OffGrid, Scale
 from .errors import InputError, checked, one_of
 from .fence import ControlTokens
-from .judge.sampling import Readout
+from .judge.sampling import Readout, Sequential
 from .prompts import wording
 
 StepsFrom = Literal["none", "stored", "auto"]
@@ -60,6 +60,11 @@ class Recipe:
     def forms(self) -> tuple[Form, ...]:
         """The forms whose ratings are averaged, mostly one."""
         return tuple(one_of("form", form, FORMS) for form in self.form.split("+"))
+
+    def sequential(self, scale: Scale) -> Sequential | None:
+        """When to stop sampling an item of this scale; None for never before `n`."""
+        span = scale.high - scale.low
+        return None if self.adaptive is None else Sequential(self.adaptive * span, span)
 
     @classmethod
     def of(cls, name: str | None, **given: Any) -> Recipe:

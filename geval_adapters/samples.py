@@ -1,24 +1,19 @@
-"""What is judged, and the files it comes from."""
+"""What is judged: a text and what belongs to it, from a row under any of the names that files use."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import json
 import math
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
-from typing import Any, ClassVar, TextIO, TypeVar
+from typing import Any, ClassVar
 
 from .criteria import Criterion, digest
-from .errors import InputError, brief, checked, one_of, require
-
-T = TypeVar("T")
+from .errors import InputError, brief, checked, one_of
+from .rows import read_rows
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "source": ("source", "input", "inputs", "user_input", "question", "prompt.raw", "prompt"),
@@ -128,31 +123,6 @@ def read_samples(
     return read_rows(path, sample, bad_rows)
 
 
-def read_rows(
-    path: str | Path, make: Callable[[Mapping[str, Any], int], T], bad_rows: list[str] | None = None
-) -> Iterator[T]:
-    """What `make` makes of each row and its number; its InputErrors are raised, or collected, with file and line."""
-    empty = True
-    for number, (line, row) in enumerate(_rows(str(path)), start=1):
-        empty = False
-        try:
-            if isinstance(row, ValueError):
-                raise InputError(str(row))
-            if not isinstance(row, Mapping):
-                kind = type(row).__name__
-                raise InputError(f"expected an object with fields such as output and source, found {kind}")
-            made = make(row, number)
-        except InputError as error:
-            problem = f"{path}:{line}: {error}"
-            if bad_rows is None:
-                raise InputError(problem) from None
-            bad_rows.append(problem)
-            continue
-        yield made
-    if empty:
-        raise InputError(f"{path}: is empty")
-
-
 def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALIASES) -> Sample:
     """A row as a sample; its id is the row's own, else `doc_id/system_id`, else empty.
 
@@ -254,75 +224,6 @@ def _people(scores: object) -> dict[str, tuple[float, ...]]:
     people = {name: (score,) for name, score in checked(dict[str, FiniteFloat], single, "scores").items()}
     several = checked(dict[str, list[FiniteFloat]], lists, "scores")
     return {**people, **{name: tuple(scores) for name, scores in several.items() if scores}}
-
-
-def _rows(path: str) -> Iterator[tuple[int, object]]:
-    """Line number and row; a row that cannot be parsed is the error that says so."""
-    if path == "-":
-        yield from _json_rows(path, io.StringIO(sys.stdin.read()))
-        return
-    if Path(path).is_dir():
-        yield from _parquet_rows(*sorted(map(str, Path(path).glob("*.parquet"))))
-        return
-    try:
-        with open(path, "rb") as file:
-            head = file.read(4)
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    if head == b"PAR1":
-        yield from _parquet_rows(path)
-        return
-    try:
-        with (
-            gzip.open(path, "rt", encoding="utf-8-sig")
-            if head[:2] == b"\x1f\x8b"
-            else open(path, encoding="utf-8-sig", newline="") as file
-        ):
-            suffix = Path(path.removesuffix(".gz")).suffix.lower()
-            if suffix in (".csv", ".tsv"):
-                csv.field_size_limit(sys.maxsize)
-                reader = csv.DictReader(file, delimiter="\t" if suffix == ".tsv" else ",")
-                for row in reader:
-                    yield reader.line_num, {key: value for key, value in row.items() if value != "" or key == "output"}
-            else:
-                yield from _json_rows(path, file)
-    except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, csv.Error) as error:
-        raise InputError(f"{path}: is not text in UTF-8 ({error}); expected JSON, CSV or Parquet") from None
-
-
-def _json_rows(path: str, file: TextIO) -> Iterator[tuple[int, object]]:
-    """JSON Lines, or one list if the first character says so."""
-    for number, line in enumerate(file, start=1):
-        if not line.strip():
-            continue
-        if number == 1 and line.lstrip().startswith("["):
-            try:
-                rows = json.loads(line + file.read())
-            except (json.JSONDecodeError, RecursionError) as error:
-                where = getattr(error, "lineno", 1)
-                raise InputError(f"{path}:{where}: is not valid JSON: {error}") from None
-            yield from enumerate(rows, start=1)
-            return
-        try:
-            yield number, json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            yield number, ValueError(f"is not valid JSON: {error}")
-
-
-def _parquet_rows(*files: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    require("parquet", "pyarrow")
-    import pyarrow as arrow
-    import pyarrow.parquet as parquet
-
-    number = 0
-    for file in files:
-        try:
-            for batch in parquet.ParquetFile(file).iter_batches(batch_size=256):
-                for row in batch.to_pylist():
-                    number += 1
-                    yield number, row
-        except (arrow.ArrowException, OSError) as error:
-            raise InputError(f"{file}: is not a readable Parquet file: {error}") from None
 
 
 def length_of(text: str) -> int:

@@ -18,8 +18,9 @@ from geval_adapters.prompts import ComparisonPrompt, Prompt
 
 TOKENS = (
     "<|im_start|>", "<|im_end|>", "<|im_sep|>", "<|eot_id|>", "<|begin_of_text|>", "<|start_header_id|>", "<|end|>",
-    "<|endoftext|>", "<|user|>", "<|START_OF_TURN_TOKEN|>", "<｜end▁of▁sentence｜>", "<｜Assistant｜>", "[INST]", "[/INST]",
-    "<<SYS>>", "<</SYS>>", "<s>", "</s>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>", "[gMASK]", "</think>",
+    "<|endoftext|>", "<|user|>", "<|START_OF_TURN_TOKEN|>", "<start_of_turn>", "<end_of_turn>", "<bos>", "<eos>",
+    "<｜end▁of▁sentence｜>", "<｜Assistant｜>", "[INST]", "[/INST]", "[gMASK]", "<<SYS>>", "<</SYS>>", "<s>", "</s>",
+    "</think>",
 )  # fmt: skip
 INVISIBLE = ("", "\u200b", "\u2060", "\ufeff", "\u00ad", " ", "\n", "\u202e", "\ufe0f", "\U000e0041")
 

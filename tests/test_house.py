@@ -24,7 +24,7 @@ ADAPTERS = ("langchain_geval", "lm_eval_geval", "ray_geval")
 
 FLOORS = [
     ["errors"],
-    ["criteria"],
+    ["criteria", "rows"],
     ["samples", "fence"],
     ["judge.base", "signature", "examples"],
     ["prompts", "reading"],

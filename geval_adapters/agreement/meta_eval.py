@@ -16,7 +16,8 @@ from ..criteria import FORMS, Criterion, Form, OffGrid
 from ..errors import InputError, MissingPackageError, one_of, require
 from ..reading.combined import combine
 from ..reading.text import read_text
-from ..samples import Sample, length_of, numbered, read_rows, sample_of
+from ..rows import read_rows
+from ..samples import Sample, length_of, numbered, sample_of
 from .alpha import krippendorff_alpha
 from .levels import Agreement, agreement
 from .significance import PermutationTest, WilliamsTest, holm, permutation_test, williams

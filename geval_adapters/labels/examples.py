@@ -11,7 +11,8 @@ from typing import Any
 from ..criteria import Criterion, Example
 from ..errors import InputError
 from ..examples import Shots, marks
-from ..samples import Sample, read_rows, sample_of
+from ..rows import read_rows
+from ..samples import Sample, sample_of
 from .rows import read_labels
 
 

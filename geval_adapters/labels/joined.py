@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..samples import read_rows
+from ..rows import read_rows
 from .prediction import Drawn, drawn
 from .rows import Label, read_labels
 

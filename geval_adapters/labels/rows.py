@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from ..criteria import Criterion
 from ..errors import InputError
-from ..samples import read_rows
+from ..rows import read_rows
 
 COLUMNS: dict[str, tuple[str, ...]] = {
     "id": ("id",),

@@ -11,7 +11,7 @@ from ..agreement.intervals import FEWEST, Figure
 from ..agreement.levels import agreement
 from ..errors import InputError
 from ..reading.verdict import read_verdict
-from ..samples import read_rows
+from ..rows import read_rows
 
 if TYPE_CHECKING:
     from .diagnostics import Accuracy, Position
