@@ -108,6 +108,7 @@ class Rating:
             "signature": str(self.signature),
             "human": self.human,
             "output": self.sample.output,
+            "reference": self.sample.reference,
             "sample": self.sample.digest,
         }
 

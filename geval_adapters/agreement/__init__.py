@@ -3,7 +3,16 @@
 from .alpha import krippendorff_alpha
 from .intervals import FEWEST, Figure, Resampled, bootstrap, interval, resample
 from .levels import Agreement, Coefficient, Level, agreement
-from .significance import PermutationTest, WilliamsTest, holm, permutation_test, williams
+from .significance import (
+    PermutationTest,
+    ResamplingTest,
+    WilliamsTest,
+    holm,
+    permutation_test,
+    resampling_test,
+    williams,
+)
+from .soft_accuracy import soft_pairwise_accuracy
 
 __all__ = [
     "FEWEST",
@@ -13,6 +22,7 @@ __all__ = [
     "Level",
     "PermutationTest",
     "Resampled",
+    "ResamplingTest",
     "WilliamsTest",
     "agreement",
     "bootstrap",
@@ -21,5 +31,7 @@ __all__ = [
     "krippendorff_alpha",
     "permutation_test",
     "resample",
+    "resampling_test",
+    "soft_pairwise_accuracy",
     "williams",
 ]

@@ -97,9 +97,9 @@ def agreement(
     counts them; accuracy is defined there and skips none. Documents of a single item take part in neither.
 
     Intervals resample documents (items when no documents are given), as `intervals.interval` does; none for fewer
-    than six. The figures of a resample are those of a plain loop over the resampled data: a document drawn twice
-    counts twice, and at dataset level an item and its copy are a pair tied on both sides. ε keeps its full-data value
-    in the resamples. Intervals end at the coefficients' limits.
+    than six. At system level they resample systems, too. The figures of a resample are those of a plain loop over
+    the resampled data: a document drawn twice counts twice, and at dataset level an item and its copy are a pair
+    tied on both sides. ε keeps its full-data value in the resamples. Intervals end at the coefficients' limits.
 
     Args:
         predictions: the judge's scores, one for each item, in any unit; None or NaN where there is none.
@@ -149,7 +149,7 @@ def agreement(
     if systems is None:
         notes.append("no systems given: no system level")
     else:
-        system_level = level(*_systems(items, codes(systems, kept), counts, what))
+        system_level = level(*_systems(items, codes(systems, kept), counts, what, seed))
     return Agreement(kept.size, missing, dataset_level, document_level, system_level, tuple(notes))
 
 
@@ -224,15 +224,30 @@ def _dataset(items: _Items, counts: Floats, resampled: str) -> tuple[dict[str, R
     return figures, replace(words, resampled=resampled)
 
 
-def _systems(items: _Items, system: Ints, counts: Floats, resampled: str) -> tuple[dict[str, Resampled], _Words]:
+def _systems(
+    items: _Items, system: Ints, counts: Floats, resampled: str, seed: int
+) -> tuple[dict[str, Resampled], _Words]:
+    """System level: other systems might have been compared, so that each resample draws them, too."""
     x, y, present = _system_means(items, system, counts[:1])
-    cells = items.x.size + present.size**2
+    n, units = present.size, counts.shape[1]
+    cells = items.x.size + n**2
+    drawn = np.random.default_rng([seed, 1]).integers(n, size=(len(counts), n)) if n else np.empty((len(counts), 0))
+    drawn[:1] = np.arange(n)
 
     def by_system(part: Floats, threshold: float) -> Coefficients:
-        return of_rows(*_system_means(items, system, part), threshold)
+        places = part[:, units:].astype(np.int64)
+        chosen_x, chosen_y, there = _system_means(items, system, part[:, :units])
+        return of_rows(
+            np.take_along_axis(chosen_x, places, axis=1),
+            np.take_along_axis(chosen_y, places, axis=1),
+            np.take_along_axis(there, places, axis=1),
+            threshold,
+        )
 
-    figures, words = _pooled(x[0], y[0], by_system, counts, cells, "systems")
-    return figures, replace(words, resampled=resampled)
+    both = np.concatenate([counts, drawn], axis=1)
+    figures, words = _pooled(x[0], y[0], by_system, both, cells, "systems")
+    fewer = "systems" if n < units else f"{resampled} (and systems)"
+    return figures, replace(words, resampled=fewer, units=dict.fromkeys(words.units, min(n, units)))
 
 
 def _documents(items: _Items, counts: Floats) -> tuple[dict[str, Resampled], _Words]:

@@ -19,8 +19,18 @@ from ..reading.text import read_text
 from ..rows import read_rows
 from ..samples import Sample, length_of, numbered, sample_of
 from .alpha import krippendorff_alpha
+from .intervals import Figure
 from .levels import Agreement, agreement
-from .significance import PermutationTest, WilliamsTest, holm, permutation_test, williams
+from .significance import (
+    PermutationTest,
+    ResamplingTest,
+    WilliamsTest,
+    holm,
+    permutation_test,
+    resampling_test,
+    williams,
+)
+from .soft_accuracy import soft_pairwise_accuracy
 
 log = logging.getLogger("geval_adapters")
 
@@ -69,13 +79,14 @@ class Test:
 
     Attributes:
         judge, baseline: the files.
-        test: `williams` (dataset-level Pearson) or `permutation` (document-level Kendall τ-b).
-        statistic: t, or the difference of the two figures.
+        test: `resampling` of documents (dataset-level Pearson), `permutation` (document-level Kendall τ-b), or
+            `williams` (dataset-level Pearson, as if all items were independent).
+        statistic: the difference of the two figures; with `williams`, t.
         p, p_one_sided: two-sided p, and that of "the judge agrees better".
         p_holm: p after Holm's correction over the judges.
         n: items or documents compared.
         unmatched: items that only one of the two has.
-        note: why there is no p.
+        note: why there is no p, or what is to be known of it.
     """
 
     judge: str
@@ -99,6 +110,7 @@ class MetaEvaluation:
     baselines: list[tuple[JudgedFile, Agreement]]
     tests: list[Test]
     alphas: dict[str, dict[str, float | None]]
+    soft_accuracies: dict[str, Figure]
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
@@ -112,9 +124,11 @@ class MetaEvaluation:
             "baselines": described[1],
             "tests": [asdict(test) for test in self.tests],
             "alpha": self.alphas,
+            "soft_pairwise_accuracy": {name: asdict(figure) for name, figure in self.soft_accuracies.items()},
         }
 
 
+DEPENDENT = "takes items of one document for independent, so that it rejects too often: go by the resampling test"
 USUAL_FORM: Form = "rate_explain"
 """How raw replies are read that come without a word on the form in which they were asked for."""
 
@@ -168,7 +182,7 @@ def read_judged(
             raise InputError(f"the id {identity!r} stands here a second time")
         unread += int(row.get("n_failed") or 0)
         place = (identity, row.get("doc_id"), row.get("system_id"))
-        return Item(*place, row["score"], row.get("human"), replies_of(row), row.get("output"))
+        return Item(*place, row["score"], row.get("human"), replies_of(row), row.get("output"), row.get("reference"))
 
     items = {each.id: each for each in read_rows(path, item) if each is not None}
     if not items:
@@ -226,12 +240,25 @@ def evaluate(
                 f"{judged.file}: holds no people's scores of {criterion.name!r}: give the samples a column `scores`"
                 " before they are rated, or the ratings a column `human`"
             )
+    nothing = knowing_nothing(everyone[0], criterion, seed)
     return MetaEvaluation(
         criterion.name,
         [(judged, _agreement(judged, resamples, seed)) for judged in everyone],
-        [(judged, _agreement(judged, resamples, seed)) for judged in knowing_nothing(everyone[0], criterion, seed)],
+        [(judged, _agreement(judged, resamples, seed)) for judged in nothing],
         compare(judges, baseline, resamples=resamples, seed=seed) if baseline else [],
         _alphas(everyone),
+        {judged.file: _soft_accuracy(judged, seed) for judged in [*everyone, *nothing]},
+    )
+
+
+def _soft_accuracy(judged: JudgedFile, seed: int) -> Figure:
+    placed = [item for item in judged.items.values() if item.document is not None and item.system is not None]
+    return soft_pairwise_accuracy(
+        [item.score for item in placed],
+        [item.human for item in placed],
+        [item.document for item in placed],
+        [item.system for item in placed],
+        seed=seed,
     )
 
 
@@ -286,11 +313,12 @@ def _overlaps(pairs: Sequence[tuple[str, str]]) -> dict[str, list[float]]:
 def compare(judges: Sequence[JudgedFile], baseline: JudgedFile, *, resamples: int = 1000, seed: int = 0) -> list[Test]:
     """Each judge against the baseline, on the items that both scored and people rated.
 
-    Williams' test on dataset-level r (Graham & Baldwin 2014); a paired permutation over documents on document-level
-    τ-b; p-values of the same test corrected after Holm (1979).
+    On dataset-level r a test that resamples documents, on document-level τ-b a paired permutation over documents;
+    last Williams' test on dataset-level r (Graham & Baldwin 2014), which the literature reports; p-values of the
+    same test corrected after Holm (1979).
     """
     tests = [test for judged in judges for test in _against(judged, baseline, max(resamples, 1000), seed)]
-    for kind in ("williams", "permutation"):
+    for kind in ("resampling", "permutation", "williams"):
         places = [place for place, test in enumerate(tests) if test.test == kind and test.p is not None]
         corrected = holm([tests[place].p or 0.0 for place in places])
         for place, p in zip(places, corrected, strict=True):
@@ -310,16 +338,21 @@ def _against(judged: JudgedFile, baseline: JudgedFile, resamples: int, seed: int
     humans = [pair[0].human for pair in shared]
     documents = [pair[0].document for pair in shared]
 
-    def attempt(kind: str, run: Callable[[], WilliamsTest | PermutationTest]) -> Test:
+    def attempt(kind: str, run: Callable[[], WilliamsTest | PermutationTest | ResamplingTest], note: str = "") -> Test:
         names = (judged.file, baseline.file, kind)
         try:
             done = run()
         except ValueError as error:
             return Test(*names, None, None, None, None, len(shared), unmatched, str(error))
-        n = done.documents if isinstance(done, PermutationTest) else len(shared)
-        return Test(*names, done.statistic, done.p_two_sided, done.p_one_sided, None, n, unmatched)
+        n = len(shared) if isinstance(done, WilliamsTest) else done.documents
+        return Test(*names, done.statistic, done.p_two_sided, done.p_one_sided, None, n, unmatched, note)
 
-    def dataset_level() -> WilliamsTest:
+    def dataset_level() -> ResamplingTest:
+        if any(document is None for document in documents):
+            raise ValueError("the items name no documents")
+        return resampling_test(mine, theirs, humans, documents, resamples=resamples, seed=seed)
+
+    def as_if_independent() -> WilliamsTest:
         r_judge, r_baseline, r_between = (
             agreement(one, other, resamples=0).dataset.pearson.value
             for one, other in ((mine, humans), (theirs, humans), (mine, theirs))
@@ -333,7 +366,12 @@ def _against(judged: JudgedFile, baseline: JudgedFile, resamples: int, seed: int
             raise ValueError("the items name no documents")
         return permutation_test(mine, theirs, humans, documents, resamples=resamples, seed=seed)
 
-    return [attempt("williams", dataset_level), attempt("permutation", document_level)]
+    alike = len(set(documents)) < len(documents) and None not in documents
+    return [
+        attempt("resampling", dataset_level),
+        attempt("permutation", document_level),
+        attempt("williams", as_if_independent, DEPENDENT if alike else ""),
+    ]
 
 
 def _alphas(files: Sequence[JudgedFile]) -> dict[str, dict[str, float | None]]:

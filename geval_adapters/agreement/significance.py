@@ -1,4 +1,4 @@
-"""Does one judge agree with people better than another: Williams' test, a paired permutation, Holm's correction."""
+"""Does one judge agree with people better than another: tests that resample or swap documents, Williams', Holm's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import stdtr
 
 from .coefficients import NOISE, Coefficients
-from .intervals import CELLS
+from .intervals import CELLS, FEWEST, resample
 from .levels import Score, check_lengths, codes, each_document, numbers
 
 
@@ -22,6 +22,24 @@ class WilliamsTest:
     df: int
     p_one_sided: float
     p_two_sided: float
+
+
+@dataclass(frozen=True, slots=True)
+class ResamplingTest:
+    """Result of `resampling_test`.
+
+    Attributes:
+        statistic: r of the judge less that of the baseline.
+        std_error: its standard error over documents.
+        p_two_sided, p_one_sided: p-values; the one-sided alternative is judge > baseline.
+        documents: documents resampled.
+    """
+
+    statistic: float
+    std_error: float
+    p_two_sided: float
+    p_one_sided: float
+    documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +62,9 @@ class PermutationTest:
 
 def williams(r_judge: float, r_baseline: float, r_between: float, n: int) -> WilliamsTest:
     """Williams' test: does the judge correlate better with people than the baseline does, on the same items.
+
+    It takes items for independent. Where several are of one document they are not, and it rejects too often: on
+    SummEval a true null at .05 in .19 of cases. `resampling_test` knows documents.
 
     With R = 1 - r_j² - r_b² - r_jb² + 2·r_j·r_b·r_jb (the determinant of the correlation matrix),
     t = (r_j - r_b)·√((n-1)(1+r_jb)) / √(2R(n-1)/(n-3) + ((r_j+r_b)/2)²(1-r_jb)³) has n - 3 degrees of freedom
@@ -83,6 +104,65 @@ def williams(r_judge: float, r_baseline: float, r_between: float, n: int) -> Wil
         raise ValueError("the three correlations leave no variance to test against")
     statistic = difference * math.sqrt((n - 1) * (1 + r_between)) / math.sqrt(variance)
     return WilliamsTest(statistic, n - 3, float(stdtr(n - 3, -statistic)), float(2 * stdtr(n - 3, -abs(statistic))))
+
+
+def resampling_test(
+    judge: Sequence[Score],
+    baseline: Sequence[Score],
+    humans: Sequence[Score],
+    documents: Sequence[Hashable],
+    *,
+    resamples: int = 1000,
+    seed: int = 0,
+) -> ResamplingTest:
+    """Does the judge's Pearson r with people, pooled over all items, differ from the baseline's: documents resampled.
+
+    t = (r_j - r_b) / se on (documents - 1) degrees of freedom, se being the standard deviation of the difference over
+    bootstrap samples of the documents, both judges together, times √(G / (G - 1)).
+
+    Args:
+        judge: scores of the one judge; an item that misses one of the three scores is left out.
+        baseline: scores of the other judge, of the same items.
+        humans: people's scores of the same items.
+        documents: the document of each item.
+        resamples: bootstrap samples.
+        seed: seed of the drawing.
+
+    Raises:
+        ValueError: different lengths, an infinite score, fewer than six documents, or an undefined correlation.
+
+    >>> humans, documents = [1, 2, 3, 4] * 6, [d for d in "abcdef" for _ in range(4)]
+    >>> good, bad = [1, 2, 3, 4, 1, 3, 2, 4] * 3, [2, 1, 4, 3, 1, 2, 4, 3] * 3
+    >>> test = resampling_test(good, bad, humans, documents)
+    >>> round(test.statistic, 2), round(test.p_two_sided, 2)
+    (0.2, 0.08)
+    """
+    check_lengths(judge=judge, baseline=baseline, humans=humans, documents=documents)
+    scores = np.stack([numbers(judge), numbers(baseline), numbers(humans)])
+    kept = np.flatnonzero(~np.isnan(scores).any(axis=0))
+    document = codes(documents, kept)
+    groups = int(document.max(initial=-1)) + 1
+    if groups < FEWEST:
+        raise ValueError(f"resampling takes {FEWEST} documents, and there {'is' if groups == 1 else 'are'} {groups}")
+    a, b, y = scores[:, kept] - scores[:, kept].mean(axis=1, keepdims=True)
+    products = (np.ones_like(y), a, b, y, a * a, b * b, y * y, a * y, b * y)
+    sums = resample(groups, resamples, seed) @ np.stack([np.bincount(document, each, groups) for each in products]).T
+    _, ma, mb, my, aa, bb, yy, ay, by = (sums / sums[:, :1]).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r_a = (ay - ma * my) / np.sqrt(np.maximum(aa - ma**2, 0) * np.maximum(yy - my**2, 0))
+        r_b = (by - mb * my) / np.sqrt(np.maximum(bb - mb**2, 0) * np.maximum(yy - my**2, 0))
+    difference = r_a - r_b
+    if not np.isfinite(difference[0]):
+        raise ValueError("a correlation is undefined")
+    drawn = difference[1:][np.isfinite(difference[1:])]
+    if abs(difference[0]) < NOISE and (not drawn.size or drawn.std() < NOISE):
+        return ResamplingTest(0.0, 0.0, 1.0, 0.5, groups)
+    if 2 * drawn.size < resamples or drawn.std() < NOISE:
+        raise ValueError("the difference is undefined, or the same, in most resamples")
+    error = float(drawn.std()) * math.sqrt(groups / (groups - 1))
+    t = float(difference[0]) / error
+    two, one = float(2 * stdtr(groups - 1, -abs(t))), float(stdtr(groups - 1, -t))
+    return ResamplingTest(float(difference[0]), error, two, one, groups)
 
 
 def permutation_test(

@@ -150,7 +150,9 @@ def _rated(row: Mapping[str, Any], number: int) -> Rated:
     try:
         score = None if row["score"] is None else float(row["score"])
         human = None if row.get("human") is None else float(row["human"])
-        distribution = {float(value): float(p) for value, p in (row.get("distribution") or {}).items() if p is not None}
+        distribution = {
+            float(value): float(p) for value, p in dict(row.get("distribution") or {}).items() if p is not None
+        }
     except (TypeError, ValueError, AttributeError):
         raise InputError(f"score, human and distribution must be numbers, found {str(row['score'])[:60]!r}") from None
     if score is not None and not math.isfinite(score):

@@ -58,8 +58,13 @@ def agreement_sections(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -
             ]
             for test in result.tests
         ]  # fmt: skip
-        what = "Williams: dataset-level r. Permutation over documents: document-level τ-b."
+        what = "resampling of documents: dataset-level r; permutation within documents: document-level τ-b"
         yield Section("is the judge better than the baseline?", heads, rows, [what])
+    known = {name: each for name, each in result.soft_accuracies.items() if each.value is not None}
+    if known:
+        rows = [[_tail(name), number(each.value), str(each.n)] for name, each in known.items()]
+        what = "1 − |p of people − p of the judge|, where p is how sure one system is better than another"
+        yield Section(f"soft pairwise accuracy of systems: {result.criterion}", ("judge", "", "pairs"), rows, [what])
     if result.alphas:
         rows = [[_tail(name), *map(number, alphas.values())] for name, alphas in result.alphas.items()]
         yield Section(

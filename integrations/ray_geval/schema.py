@@ -39,6 +39,7 @@ RATING = pa.schema(
         "signature": pa.string(),
         "human": pa.float64(),
         "output": pa.string(),
+        "reference": pa.string(),
         "sample": pa.string(),
     }
 )

@@ -145,6 +145,8 @@ def test_intervals_are_those_of_a_plain_loop_over_resampled_documents(lists: lis
     loop = plain_resamples(blocks, 3, seed)
     result = run([item for block in blocks for item in block], resamples=3, seed=seed, confidence=0.8)
     for level, name in loop[0]:
+        if level == "system":  # which resamples systems, too: the next test
+            continue
         coefficient = getattr(getattr(result, level), name)
         draws = [figures[level, name] for figures in loop]
         units = coefficient.n if level == "document" else len(blocks)
@@ -156,6 +158,29 @@ def test_intervals_are_those_of_a_plain_loop_over_resampled_documents(lists: lis
         half = reach(draws, units, 0.8)
         assert same(coefficient.low, max(lowest, coefficient.value - half)), (level, name)
         assert same(coefficient.high, min(1, coefficient.value + half)), (level, name)
+
+
+def test_intervals_at_system_level_resample_documents_and_systems() -> None:
+    rng = np.random.default_rng(0)
+    people = rng.normal(0, 1, (12, 1)) + rng.normal(0, 0.7, 7) + rng.normal(0, 1, (12, 7))
+    judge = people + rng.normal(0, 1.0, (12, 7))
+    where = [[str(10 + d) for d in range(12) for _ in range(7)], list(range(7)) * 12]
+    found = agreement(judge.ravel().tolist(), people.ravel().tolist(), *where, resamples=400, seed=3).system
+    documents = np.random.default_rng(3).multinomial(12, [1 / 12] * 12, size=400)
+    systems = np.random.default_rng([3, 1]).integers(7, size=(401, 7))[1:]
+    draws, alone = [], []
+    for counts, chosen in zip(documents, systems, strict=True):
+        x, y = (counts @ each / 12 for each in (judge, people))
+        draws.append(np.corrcoef(x[chosen], y[chosen])[0, 1])
+        alone.append(np.corrcoef(x, y)[0, 1])
+    half = reach(draws, 7, 0.95)
+    assert found.pearson.low == pytest.approx(max(-1, found.pearson.value - half))
+    assert half > 1.3 * reach(alone, 12, 0.95), "other systems might have been compared"
+    assert "7 systems" in found.pearson.method
+    three = [judge[:, :3].ravel().tolist(), people[:, :3].ravel().tolist()]
+    few = agreement(*three, [d for d in range(12) for _ in range(3)], [0, 1, 2] * 12)
+    assert few.system.pearson.low is None
+    assert few.system.pearson.why_not == "no interval: it needs 6 systems, and there are 3"
 
 
 @given(st.lists(st.tuples(quarters, quarters), min_size=6, max_size=25), st.integers(0, 2**32))

@@ -101,7 +101,13 @@ def test_a_judge_is_tested_against_a_baseline(data: Path, meta_eval):
     assert judge["document"]["kendall_b"]["value"] == pytest.approx(0.512, abs=0.005)
     assert baseline["document"]["kendall_b"]["value"] == pytest.approx(0.358, abs=0.005)
     assert set(judge["dataset"]["pearson"]) >= {"value", "low", "high", "n", "skipped", "value_constant_as_zero"}
-    williams, permutation = result["tests"]
+    resampling, permutation, williams = result["tests"]
+    assert [each["test"] for each in result["tests"]] == ["resampling", "permutation", "williams"]
+    assert resampling["statistic"] == pytest.approx(0.569 - 0.393, abs=0.01)
+    assert williams["p"] < resampling["p"] < 0.01
+    assert "takes items of one document for independent" in williams["note"]
+    accuracies = result["soft_pairwise_accuracy"]
+    assert accuracies["(constant)"]["value"] < accuracies[judge["file"]]["value"] < 1
     assert williams["test"] == "williams"
     assert williams["p"] < 1e-4
     assert williams["unmatched"] == 4
@@ -125,12 +131,23 @@ def test_ratings_of_geval_score_are_read_and_averaged(meta_eval, tmp_path: Path)
     assert both["dataset"]["pearson"]["value"] == pytest.approx(expected)
 
 
+def test_overlap_with_the_reference_is_a_baseline_where_rows_keep_it(meta_eval, tmp_path: Path):
+    pytest.importorskip("rouge_score")
+    path = ratings(tmp_path / "one.jsonl", JUDGE, HUMANS)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    texts = {"output": "the cat sat on the mat", "reference": "a cat sat on a mat"}
+    path.write_text("".join(json.dumps(row | texts) + "\n" for row in rows))
+    code, out, _ = meta_eval(path, "-c", "coherence", "--json", "--resamples", 0)
+    assert code == 0
+    assert {"(ROUGE-L)", "(BLEU)"} <= {each["file"] for each in json.loads(out)["baselines"]}
+
+
 def test_items_are_matched_by_id_not_by_place(meta_eval, tmp_path: Path):
     one = ratings(tmp_path / "one.jsonl", JUDGE, HUMANS)
     shuffled = tmp_path / "shuffled.jsonl"
     shuffled.write_text("\n".join(reversed(one.read_text().splitlines()[2:])))
     _, out, _ = meta_eval(one, "-c", "coherence", "--baseline", shuffled, "--json", "--resamples", 0)
-    williams = json.loads(out)["tests"][0]
+    williams = json.loads(out)["tests"][-1]
     assert williams["statistic"] == 0
     assert (williams["n"], williams["unmatched"]) == (10, 2)
 
