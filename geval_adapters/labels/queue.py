@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, pstdev
@@ -17,6 +17,8 @@ FLOOR = 0.3
 """The share of an active draw that falls on all items alike, so that no probability comes near nothing."""
 GAP = 3
 """How many items of other documents come between two of the same, where there are enough documents."""
+TRIES = 50
+"""How many rings are made to find one in which that is so."""
 
 
 @dataclass(frozen=True)
@@ -178,6 +180,9 @@ class Pool:
     its items side by side, so that a wave takes as many documents as it can; for `stratified`, items stand in the order
     of the judge's score, so that every part of the scale gets its share.
 
+    A wave is shown as a ring in which items of one document are far apart, from a place on that is drawn evenly: so
+    each item is among the first m of n with probability m / n, exactly, whatever the documents are like.
+
     Args:
         items: what can be drawn.
         weights: of each item, with mean 1.
@@ -190,7 +195,6 @@ class Pool:
     ) -> None:
         self.items, self.weights, self.seed = list(items), list(weights), seed
         self._scores = scores
-        self.documents = len({item.document for item in items})
 
     def draw(self, waves: Sequence[Wave], rate: float) -> Wave:
         """The wave that comes after `waves` and draws up to `rate`; the same for the same seed."""
@@ -203,23 +207,13 @@ class Pool:
         for place in line:
             low, high = (min(1.0, each * self.weights[place]) for each in (before, rate))
             chances.append((high - low) / (1 - low) if low < 1 else 0.0)
-        chosen = [line[place] for place in systematic(chances, rng.random())]
-        rng.shuffle(chosen)
-        tail = [self.items[place].document for place in (waves[-1].items if waves else ())][-GAP:]
-        return Wave(number, before, rate, tuple(self._apart(chosen, tail)))
+        ring = self._ring([line[place] for place in systematic(chances, rng.random())], rng)
+        start = rng.randrange(len(ring)) if ring else 0
+        return Wave(number, before, rate, tuple(ring[start:] + ring[:start]))
 
     def expected(self, rate: float) -> float:
         """How many items are drawn up to a rate, on average over seeds."""
         return sum(min(1.0, rate * weight) for weight in self.weights)
-
-    def next_rate(self, waves: Sequence[Wave], n: int) -> float:
-        """Up to where the next wave draws on the way to n items.
-
-        A wave takes no more items than there are documents, so that no two of its items need to share one.
-        """
-        done = self.expected(waves[-1].rate) if waves else 0.0
-        steps = math.ceil((n - done) / self.documents - 1e-9)
-        return rate_of(self.weights, n if steps <= 1 else round(done + (n - done) / steps))
 
     def _line(self, rng: random.Random) -> list[int]:
         order = list(range(len(self.items)))
@@ -232,18 +226,29 @@ class Pool:
             rank.setdefault(self.items[place].document, len(rank))
         return sorted(order, key=lambda place: rank[self.items[place].document])
 
-    def _apart(self, order: Sequence[int], tail: list[str]) -> Iterator[int]:
-        """The order, in which an item of a document that was just shown lets the next one of another go first."""
-        waiting, shown = list(order), list(tail)
-        gap = min(GAP, self.documents // 2)
-        while waiting:
-            last = {document: place for place, document in enumerate(shown[len(shown) - gap :], start=1)}
-            near = (last.get(self.items[place].document, 0) for place in waiting)
-            fits = next((place for place, each in enumerate(near) if not each), None)
-            if fits is None:  # the one that was shown longest ago
-                fits = min(range(len(waiting)), key=lambda each: last[self.items[waiting[each]].document])
-            shown.append(self.items[waiting[fits]].document)
-            yield waiting.pop(fits)
+    def _ring(self, chosen: list[int], rng: random.Random) -> list[int]:
+        """The items around a ring: the best of a few, in each of which a document's items stand evenly from a random
+        place on.
+        """
+        groups: dict[str, list[int]] = {}
+        for place in rng.sample(chosen, len(chosen)):
+            groups.setdefault(self.items[place].document, []).append(place)
+        rings = []
+        for _ in range(TRIES):
+            at: dict[int, float] = {}
+            for group in groups.values():
+                begin = rng.random()
+                at |= {place: (begin + number / len(group)) % 1 for number, place in enumerate(group)}
+            rings.append(sorted(chosen, key=at.__getitem__))
+            if not self._too_near(rings[-1]):
+                break
+        return min(rings, key=self._too_near)
+
+    def _too_near(self, ring: Sequence[int]) -> int:
+        """How many pairs of items of one document stand nearer than `GAP` others."""
+        documents = [self.items[place].document for place in ring]
+        gap = min(GAP, len(documents) // 2)
+        return sum(documents[at] == documents[at - back] for at in range(len(documents)) for back in range(1, gap + 1))
 
 
 def systematic(chances: Sequence[float], start: float) -> list[int]:

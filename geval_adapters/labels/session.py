@@ -18,7 +18,7 @@ from ..errors import GEvalError, InputError
 from ..samples import Sample
 from .enough import Enough
 from .file import LabelFile
-from .queue import GAP, Item, Pool, Wave
+from .queue import GAP, Item, Pool, Wave, rate_of
 from .rows import Draw, Label
 
 SKIPS = ("cannot tell", "bad item")
@@ -119,9 +119,12 @@ class Session:
             rate = known.rate if known else self._further()
             if rate is None:
                 break
-            self.waves.append(self.plan.pool.draw(self.waves, rate))
-            self._compare(labels, self.waves[-1])
-            self.tasks += self._shown(self.waves[-1])
+            wave = self.plan.pool.draw(self.waves, rate)
+            if not wave.items:  # less than one was wanted
+                break
+            self.waves.append(wave)
+            self._compare(labels, wave)
+            self.tasks += self._shown(wave)
 
     def _check(self, label: Label) -> None:
         if label.design != self.plan.design or label.seed != self.plan.pool.seed:
@@ -158,7 +161,7 @@ class Session:
         n = min(n, len(pool.items))
         if self.waves and pool.expected(self.waves[-1].rate) > n - 1e-6:
             return None
-        return pool.next_rate(self.waves, n)
+        return rate_of(pool.weights, n)
 
     def _draw(self, wave: Wave, place: int) -> Draw:
         weight = self.plan.pool.weights[place]

@@ -193,7 +193,7 @@ def test_back_skip_note_and_marks(command: Command, window: Browser) -> None:
     assert sample[field][start:end] == "Nothing else. "
     assert [unclear.skipped, bad.skipped] == ["cannot tell", "bad item"]
     assert scored.seconds is not None and 0 < scored.seconds < 60
-    assert scored.probability == pytest.approx(0.3)  # three of the first wave's five, which were drawn from ten
+    assert scored.probability == pytest.approx(0.3)  # three of ten
     code, said = command.end(signal.SIGINT)
     assert code == 130
     assert "ann: 1 labelled, 2 skipped (1 cannot tell, 1 bad item), 7 left" in said

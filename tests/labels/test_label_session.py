@@ -15,7 +15,7 @@ from geval_adapters.criteria import find_criterion
 from geval_adapters.labels import Label, read_labels
 from geval_adapters.labels.enough import PILOT, enough
 from geval_adapters.labels.file import LabelFile
-from geval_adapters.labels.queue import Distribution, Item, Pool, weights
+from geval_adapters.labels.queue import Distribution, Item, Pool, rate_of, weights
 from geval_adapters.labels.session import Answer, ConflictError, Plan, Session
 
 COHERENCE = find_criterion("summeval/coherence")
@@ -126,7 +126,7 @@ def test_enough_says_how_many_the_wished_width_needs(tmp_path: Path) -> None:
 
 def test_enough_without_a_judge_and_with_too_narrow_a_wish() -> None:
     pool = Pool(ITEMS, [1.0] * len(ITEMS), 0)
-    wave = pool.draw([], pool.next_rate([], 40))
+    wave = pool.draw([], rate_of(pool.weights, 40))
     labels = [
         Label(id=ITEMS[at].sample.id, criterion=COHERENCE.name, score=TRUTH[ITEMS[at].sample.id], probability=1 / 6)
         for at in wave.items
