@@ -19,6 +19,7 @@ EXAMPLES = {
     "score": "geval score examples/answers.jsonl --criterion helpfulness --criterion fluency --output ratings.jsonl",
     "rank": "geval rank examples/answers.jsonl --criterion helpfulness --select chain --limit 6",
     "meta-eval": "geval meta-eval ratings.jsonl --criterion helpfulness",
+    "compare": "geval compare ratings.jsonl ratings.jsonl",
     "prompt": "geval prompt helpfulness examples/answers.jsonl --form analyze_rate",
     "criteria": "geval criteria",
     "tasks": "geval tasks",

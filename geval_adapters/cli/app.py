@@ -11,6 +11,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 from typer.core import TyperCommand
 
+from . import settings
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -102,7 +104,12 @@ _allowed_later: dict[str, Callable[[], Iterable[str]]] = {}
 
 
 class _Verb(TyperCommand):
-    """A command that asks for values which an option may take only when its help is shown."""
+    """A command that takes from `geval.yaml` what is not given; its help looks allowed values up when it is shown."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        several = {each.name or "": bool(getattr(each, "multiple", False)) for each in self.params}
+        return list(super().parse_args(ctx, [*settings.arguments(self.name or "", several, given), *args]))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         for each in self.params:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import getpass
 import os
 import sys
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -90,6 +88,8 @@ def label(
 
 def _login() -> str:
     try:
+        import getpass
+
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
         raise InputError("who labels? name them with --annotator NAME") from None
@@ -102,6 +102,8 @@ async def _serve(session: Session, port: int, browser: bool) -> None:
     address = await server.start()
     typer.echo(f"label as {session.annotator} at {address} (Ctrl-C stops; what was labelled is kept)")
     if browser and (sys.platform in ("win32", "darwin") or {"DISPLAY", "WAYLAND_DISPLAY"} & os.environ.keys()):
+        import webbrowser
+
         webbrowser.open(address)  # elsewhere it would be one in this terminal
     try:
         await server.finished.wait()

@@ -10,12 +10,14 @@ lm-eval = "lm_eval_geval.listing"        # a module with tasks() and INCLUDE_PAT
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..errors import InputError
 from ..runs.engine import LOCAL, Engine
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class Listed(Protocol):
@@ -62,4 +64,6 @@ def listings() -> list[Listing]:
 
 
 def _found(kind: str) -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
     return {each.name: each for each in entry_points(group=f"geval_adapters.{kind}")}

@@ -5,15 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError
 from .base import Answer, Reply, Usage
+
+if TYPE_CHECKING:
+    import sqlite3
 
 FILE = "replies.sqlite"
 BUSY = 30.0
@@ -47,6 +49,8 @@ class ReplyCache:
     @property
     def _connection(self) -> sqlite3.Connection:
         """A connection for each process: SQLite's do not survive a fork."""
+        import sqlite3
+
         if self._open is None or self._open[0] != os.getpid():
             try:
                 made = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)

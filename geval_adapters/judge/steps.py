@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from pathlib import Path
 
 from ..criteria import Criterion, digest
@@ -66,6 +65,8 @@ def _read(store: Path) -> list[str]:
 def _write(store: Path, text: str) -> None:
     """Put the file there whole or not at all; one that holds steps is left as it is."""
     store.parent.mkdir(parents=True, exist_ok=True)
+    import tempfile
+
     handle, name = tempfile.mkstemp(dir=store.parent, prefix=store.stem, suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

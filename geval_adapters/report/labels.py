@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
 from .page import page
 from .sections import Section, shown
@@ -216,6 +215,8 @@ def _cell(text: str) -> str:
 def gate_junit(gate: Gate) -> str:
     """The checks as JUnit XML: an undecided one is an error, as it is neither passed nor failed."""
     verdicts = [check.verdict for check in gate.checks]
+    from xml.etree import ElementTree
+
     suite = ElementTree.Element(
         "testsuite",
         name=f"geval gate {plain(gate.criterion)}",

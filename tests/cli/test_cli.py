@@ -116,7 +116,7 @@ def test_a_bad_line_is_named_before_anything_is_asked(server: Server, geval, row
         (["in.jsonl", "-c", "coherence", "--readout", "guess"], "'guess' is not one of auto, logprobs, samples"),
         (["in.jsonl", "-c", "coherence", "--field", "output"], "write FIELD=COLUMN"),
         (["in.jsonl", "-c", "coherence", "--field", "text=output"], "unknown field text"),
-        (["in.jsonl", "-c", "coherence", "-o", "in.jsonl"], "in.jsonl: exists already"),
+        (["in.jsonl", "-c", "coherence", "-o", "in.jsonl"], "in.jsonl:1: is no row of a run; name another --output"),
         (["in.jsonl", "-c", "coherence", "-o", "x.csv"], "x.csv: a run is kept as JSON lines, from which it can go on"),
         (["in.jsonl", "-c", "coherence", "-o", "x.parquet"], "name it x.jsonl"),
         (["in.jsonl", "-c", "coherence", "-m", "local/none.gguf"], "local/none.gguf: no such file"),
