@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -43,15 +43,15 @@ class Bars:
     at_least: Annotated[float | None, typer.Option(help="A bar for the mean of each criterion.")] = None
     each_at_least: Annotated[float | None, typer.Option(help="A bar for each single score.")] = None
 
-    def missed(self, summaries: Iterable[report.Summary], under: Mapping[str, int]) -> Iterator[str]:
+    def missed(self, summaries: Mapping[str, report.Summary], under: Mapping[str, int]) -> Iterator[str]:
         """What keeps a run from being good, in words; `under` counts the scores below the bar for single ones."""
-        for each in summaries:
+        for key, each in summaries.items():
             if each.failed:
                 yield f"{each.criterion}: {each.failed} of {each.n + each.failed} were not rated"
             if self.at_least is not None and each.mean is not None and each.mean < self.at_least:
                 yield f"{each.criterion}: the mean of {each.n}, {each.mean:.3f}, is under --at-least {self.at_least:g}"
-            if self.each_at_least is not None and under[each.criterion]:
-                below = f"{under[each.criterion]} of {each.n} scores are under"
+            if self.each_at_least is not None and under[key]:
+                below = f"{under[key]} of {each.n} scores are under"
                 yield f"{each.criterion}: {below} --each-at-least {self.each_at_least:g}"
 
 
@@ -115,26 +115,28 @@ def score(
     engine = running.open()
     with engine.log(running.output, running.resume) if running.output else nullcontext() as log:
         under = Counter[str]()
-        kept: list[Mapping[str, Any]] = []
+        kept: list[tuple[str, Mapping[str, Any]]] = []
 
-        def watch(row: Mapping[str, Any]) -> None:
+        def watch(key: str, row: Mapping[str, Any]) -> None:
             if bars.each_at_least is not None and row["score"] is not None and row["score"] < bars.each_at_least:
-                under[row["criterion"]] += 1
+                under[key] += 1
             if html:
-                kept.append(row)
+                kept.append((key, row))
 
         run = ScoreRun(judge, gevals, data, log, running.max_failures, as_json, engine.rate, watch)
 
         def show() -> None:
             run.show()
             if html and kept:
-                criteria = [each.criterion for each in gevals]
+                named = {key: summary.criterion for key, summary in run.summaries.items()}
+                criteria = [replace(each.criterion, name=named[each.criterion.key]) for each in gevals]
+                summaries = {each.criterion: each for each in run.summaries.values()}
                 texts = {sample.id: sample.source for sample in data if sample.source is not None}
                 title = f"{Path(input).name}, rated by {judge.name}"
-                write(html, report.score_page(title, criteria, run.summaries, run.in_order(kept), texts))
+                write(html, report.score_page(title, criteria, summaries, run.in_order(kept), texts))
 
         ended = until_the_end(run.rate(), show)
-    missed = list(bars.missed(run.summaries.values(), under)) if ended == Exit.DONE else []
+    missed = list(bars.missed(run.summaries, under)) if ended == Exit.DONE else []
     for each in missed:
         say(each, "red")
     raise typer.Exit(Exit.UNRATED if missed else ended)

@@ -55,7 +55,7 @@ async def rate_here(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[d
 class ScoreRun:
     """`geval score`: ratings to the output as they come, a progress bar, and what is printed at the end.
 
-    `watch` is shown each row that counts: the new ones, and those that were there.
+    `watch` is shown each row that counts, with its criterion's key: the new ones, and those that were there.
 
     Raises:
         InputError: the output holds other things than ratings of these samples by this judge.
@@ -72,7 +72,7 @@ class ScoreRun:
         max_failures: float,
         as_json: bool,
         rate: Rate = rate_here,
-        watch: Callable[[Mapping[str, Any]], None] = lambda row: None,
+        watch: Callable[[str, Mapping[str, Any]], None] = lambda key, row: None,
     ) -> None:
         self.judge = judge
         self.gevals = gevals
@@ -87,7 +87,7 @@ class ScoreRun:
         self._rate = rate
         self._watch = watch
         self._breaker = Breaker(max_failures)
-        self._first: list[Mapping[str, Any]] = []
+        self._first: list[tuple[str, Mapping[str, Any]]] = []
         self._done: set[tuple[str, str]] = set()
         self._others = 0
         self._opened = False
@@ -156,9 +156,9 @@ class ScoreRun:
 
     def _count(self, key: str, row: Mapping[str, Any]) -> None:
         self.summaries[key].add(row)
-        self._watch(row)
+        self._watch(key, row)
         if len(self._first) <= self.SHOWN:
-            self._first.append(row)
+            self._first.append((key, row))
 
     def show(self) -> None:
         """Print what came out, also of a run that ended early."""
@@ -187,11 +187,12 @@ class ScoreRun:
         for note in self._notes():
             say(note)
 
-    def in_order(self, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Rows in the order of the criteria, then of the input."""
+    def in_order(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+        """Rows, given with their criteria's keys, by criterion and then as in the input; named as in the summaries."""
         places = {sample.id: place for place, sample in enumerate(self.data)}
-        names = [geval.criterion.name for geval in self.gevals]
-        return sorted(rows, key=lambda row: (names.index(row["criterion"]), places[row["id"]]))
+        keys = list(self.summaries)
+        ordered = sorted(rows, key=lambda each: (keys.index(each[0]), places[each[1]["id"]]))
+        return [{**row, "criterion": self.summaries[key].criterion} for key, row in ordered]
 
     def _notes(self) -> Iterator[str]:
         yield from self.data.notes()

@@ -306,3 +306,33 @@ finally:
 """
     done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("bars", "code", "last"),
+    [
+        (("--at-least", 4.2, "--each-at-least", 4), 0, ""),
+        (("--at-least", 4.3), 1, "coherence: the mean of 2, 4.250, is under --at-least 4.3"),
+        (("--each-at-least", 4.3), 1, "coherence: 2 of 2 scores are under --each-at-least 4.3"),
+    ],
+)
+def test_a_bar_that_is_missed_is_exit_code_one_and_the_last_line(server: Server, geval, bars, code: int, last: str):
+    server.handler = lambda request: completion("Rating: 4", logprobs=FOUR)
+    lines("in.jsonl", ROW, ROW | {"id": "b"})
+    ended, out, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL, *bars, "--html", "page.html")
+    assert ended == code
+    assert "4.250" in out
+    assert (err.strip().splitlines() or [""])[-1] == last
+    assert "Mean coherence: 4.250" in Path("page.html").read_text()
+
+
+def test_two_criteria_of_one_name_are_two_on_the_page(server: Server, geval):
+    server.handler = lambda request: completion("Rating: 4", logprobs=FOUR)
+    lines("in.jsonl", ROW)
+    for name, text in (("one.yaml", "Is it kind?"), ("two.yaml", "Is it short?")):
+        Path(name).write_text(f"name: quality\ndefinition: {text}\nscale: 1-5\n")
+    code, _, _ = geval("score", "in.jsonl", "-c", "one.yaml", "-c", "two.yaml", "-m", MODEL, "--html", "page.html")
+    assert code == 0
+    import re
+
+    assert len(set(re.findall(r"Mean (quality@\w+): 4.250", Path("page.html").read_text()))) == 2
