@@ -88,7 +88,7 @@ def audit_judge(
         return
     if asking.cache:
         raise InputError("--cache: an audit asks the same twice on purpose, and must be answered anew each time")
-    judges = asking.judges()
+    judges = asking.judges(output)
     data = reading.read(input, list(chosen.values()))
     samples = list(data)
     command = words_of(reading, asking, leaving_out=("model",))

@@ -92,9 +92,10 @@ class JudgeOptions:
         if output is None:
             raise InputError("--batch needs an --output: what is under way is kept beside it")
         from ..judge.batches import BatchJudge
+        from .batches import Watch
 
         ledger = output.with_name(f"{output.stem}.batches.db")
-        return BatchJudge(**given, options=options, batch=ledger, wait=wait)
+        return BatchJudge(**given, options=options, batch=ledger, wait=wait, watch=Watch())
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -117,14 +118,14 @@ class JudgesOptions(JudgeOptions):
 
     model: Annotated[list[str], _Models] = dataclasses.field(default_factory=list)  # type: ignore[assignment]
 
-    def judges(self) -> list[LiteLLMJudge]:
-        """The judges that they describe.
+    def judges(self, output: Path | None = None) -> list[LiteLLMJudge]:
+        """The judges that they describe, as `judge` has them.
 
         Raises:
             JudgeError: there is no such model, or no key for it.
         """
         models: list[str | None] = [*dict.fromkeys(self.model)] or [None]
-        return [JudgeOptions(**{**vars(self), "model": model}).judge() for model in models]
+        return [JudgeOptions(**{**vars(self), "model": model}).judge(output) for model in models]
 
 
 def words_of(*groups: Any, leaving_out: Collection[str] = ()) -> list[str]:
