@@ -273,8 +273,8 @@ def as_drawn(labels: Iterable[Label]) -> list[Label]:
     """The labels with the probabilities that their items were drawn with, given how far the last wave was shown.
 
     Waves are drawn one after the other, each from what the ones before left, so that after wave k an item has been
-    drawn with `π_k = min(1, rate_k · weight)`. Each item of a wave is as likely as any other to come early: where only some have
-    been shown, an item has been shown with `π_{k-1} + shown / queued · (π_k − π_{k-1})`.
+    drawn with `π_k = min(1, rate_k · weight)`. Each item of a wave is as likely as any other to come early: where only
+    some have been shown, an item has been shown with `π_{k-1} + shown / queued · (π_k − π_{k-1})`.
     """
     labels = list(labels)
     shown: dict[Queue, dict[int, set[tuple[str, str]]]] = defaultdict(lambda: defaultdict(set))
