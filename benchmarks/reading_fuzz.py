@@ -21,11 +21,11 @@ from geval_adapters import Scale, read_logprobs, read_text, read_verdict, read_v
 from geval_adapters.reading import FORMS, Reading
 
 PIECES = (
-    "Rating", ":", " ", "\n", "4", "5", "10", "/", "out of", "five", "not", "a", "I would give", "**", "[[", "]]", "{", "}",
-    '"', '"score"', ",", ".", "1.", "-", "–", "<think>", "</think>", "★", "☆", "A", "B", "C", "is better", "than", "(",
-    "worse", ")", "%", "=", "+", "评分", "满分", "分", "if", "overall", "<score>", "</score>", "\\boxed{", "|", "weak",
-    "strong", "½", "1e9", "9" * 30, "٤", "４", "\0", "\ufeff", "é", "𝟜", "“", "”", "neither", "equally", "zero", "#", "’",
-    "\t", "\u3000",
+    "Rating", ":", " ", "\n", "4", "5", "10", "/", "out of", "five", "not", "a", "I would give", "**", "[[", "]]", "{",
+    "}", '"', '"score"', ",", ".", "1.", "-", "–", "<think>", "</think>", "★", "☆", "A", "B", "C", "is better", "than",
+    "(", "worse", ")", "%", "=", "+", "评分", "满分", "分", "if", "overall", "<score>", "</score>", "\\boxed{", "|",
+    "weak", "strong", "½", "1e9", "9" * 30, "٤", "４", "\0", "\ufeff", "é", "𝟜", "“", "”", "neither", "equally", "zero",
+    "#", "’", "\t", "\u3000",
 )  # fmt: skip
 LOGPROBS: tuple[Any, ...] = (
     0.0, -0.1, -0.7, -2.3, -9.0, -9999.0, float("-inf"), float("inf"), float("nan"), 0.5, None, "x", True

@@ -295,7 +295,6 @@ class GEval:
             raise
 
     def _questions(self, sample: Sample, shares: bool) -> list[Question]:
-        marks = shares and self.judge.caches_what_is_marked
         return [
             Question(
                 messages=prompt.messages(sample),
@@ -303,7 +302,7 @@ class GEval:
                 start=prompt.start,
                 stop=prompt.stop(self.explain),
                 room=prompt.room(self.explain),
-                shared=prompt.shared(sample) if marks else 0,
+                shared=prompt.shared(sample) if shares and self.judge.caches_what_is_marked else 0,
                 about=sample.id,
             )
             for prompt in self.prompts
@@ -358,14 +357,13 @@ class GEval:
 
     def parts(self) -> dict[str, str]:
         """What a signature says of the settings, whatever comes out."""
-        steps, given = self.prompts[0].steps, self.recipe.steps
-        origin = given if isinstance(given, str) else "given"
+        origin = self.recipe.steps if isinstance(self.recipe.steps, str) else "given"
         return {
             "model": self.judge.name,
             "criterion": self.criterion.key,
             "prompt": "+".join(prompt.hash for prompt in self.prompts),
             "form": self.recipe.form,
-            "steps": f"{origin}@{digest(json.dumps(steps))}" if steps else "none",
+            "steps": f"{origin}@{digest(json.dumps(steps))}" if (steps := self.prompts[0].steps) else "none",
             "off_grid": self.recipe.off_grid,
             **({"control_tokens": "kept"} if self.recipe.control_tokens == "kept" else {}),
             **({"examples": shots.key} if (shots := self.prompts[0].examples) else {}),
