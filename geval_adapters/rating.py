@@ -41,11 +41,9 @@ class Rating:
         score: the estimate on the criterion's scale, or None where there is none; `error` then says why.
         normalized: `(score − low) / (high − low)`.
         distribution: score to probability, summing to one.
-        coverage: with log-probabilities the share of the mass that lies on the scale, with samples the share that
-            could be read.
+        coverage: the share of the mass that lies on the scale; with samples, of the replies that could be read.
         bounds: the lowest and the highest score if what was not covered were known.
-        std_error: `s / √n_valid` of the replies' scores; None for fewer than two. With
-            adaptive sampling the one that it stopped by (`judge.Sequential`).
+        std_error: `s / √n_valid` of the replies' scores, None for fewer than two; adaptively, see `judge.Sequential`.
         method: `logprobs`, `samples` or `single`: how the score was read; None where the judge was not asked.
         n_valid, n_failed: replies that were read, and those that were not.
         rationale: what the judge said about it, where the form lets it.

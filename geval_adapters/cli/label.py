@@ -48,10 +48,10 @@ def label(
     """
     from ..labels.enough import PILOT, enough
     from ..labels.file import LabelFile
-    from ..labels.joined import read_ratings
     from ..labels.queue import Item, Pool, scores, weights
     from ..labels.queue import pairs as pairs_of
     from ..labels.session import Plan, Session
+    from .labels import ratings_of
 
     wanted = [find_criterion(name) for name in dict.fromkeys(criterion)]
     if n != "auto" and (not n.isdecimal() or int(n) < 1):
@@ -60,7 +60,7 @@ def label(
         raise InputError(f"--design {design} chooses by a judge's ratings: name them with --ratings FILE")
     samples = list(options.read(input, wanted))
     items = pairs_of(samples) if pairs else [Item(sample) for sample in samples]
-    rated = [read_ratings(ratings, each.name)[0] for each in wanted] if ratings else []
+    rated = [ratings_of(str(ratings), each.name) for each in wanted] if ratings else []
     judged = [{item.id: item.distribution for item in each.items if item.score is not None} for each in rated]
     for each, found in zip(wanted, judged, strict=False):
         if not any(sample.id in found for sample in samples):

@@ -44,8 +44,16 @@ def ratings_of(path: str, criterion: str) -> Joined:
     """
     from ..labels.joined import read_ratings
 
-    name = find_criterion(criterion).name if criterion.endswith((".yaml", ".yml")) else criterion
-    found = read_ratings(path, name)
-    if len(found) > 1:
-        raise InputError(f"{path}: {criterion!r} can be {' or '.join(each.criterion for each in found)}")
+    everything = read_ratings(path)
+    found = [each for each in everything if criterion in (each.criterion, each.criterion.rpartition("/")[2])]
+    if not found:  # a YAML file, or free text
+        try:
+            name = find_criterion(criterion).name
+        except InputError:
+            name = criterion
+        found = [each for each in everything if each.criterion == name]
+    if len(found) != 1:
+        names = [each.criterion for each in found or everything]
+        told = "can be" if found else "has no ratings there, but"
+        raise InputError(f"{path}: {criterion!r} {told} {' or '.join(names)}")
     return found[0]

@@ -113,15 +113,11 @@ def _mass(item: Rated, threshold: float) -> float:
     return sum(p for score, p in item.distribution.items() if score >= threshold - 1e-9) / total
 
 
-def read_ratings(path: str | Path, criterion: str | None = None) -> list[Joined]:
-    """The ratings of a file, criterion by criterion.
-
-    Args:
-        path: what `geval score` wrote.
-        criterion: keep only the ratings by this one, by its full or its short name.
+def read_ratings(path: str | Path) -> list[Joined]:
+    """The ratings of a file that `geval score` wrote, criterion by criterion.
 
     Raises:
-        InputError: the file cannot be read, holds no ratings (of this criterion), or an item stands there twice.
+        InputError: the file cannot be read, a row is no rating, or an item stands there twice.
     """
     found: dict[str, dict[str, Rated]] = defaultdict(dict)
 
@@ -129,9 +125,6 @@ def read_ratings(path: str | Path, criterion: str | None = None) -> list[Joined]
         if "score" not in row or "criterion" not in row:
             raise InputError("is no rating of geval score: it has no score or no criterion")
         name = str(row["criterion"])
-        if criterion is not None and criterion not in (name, name.rpartition("/")[2]):
-            found.setdefault(name, {})
-            return
         made = _rated(row, number)
         if made.id in found[name]:
             raise InputError(f"the id {made.id!r} stands here a second time")
@@ -139,10 +132,7 @@ def read_ratings(path: str | Path, criterion: str | None = None) -> list[Joined]
 
     for _ in read_rows(path, take):
         pass
-    kept = [Joined(name, list(items.values())) for name, items in found.items() if items]
-    if not kept:
-        raise InputError(f"{path}: holds no ratings of {criterion!r}, but of {', '.join(found)}")
-    return kept
+    return [Joined(name, list(items.values())) for name, items in found.items()]
 
 
 def _rated(row: Mapping[str, Any], number: int) -> Rated:

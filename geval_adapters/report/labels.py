@@ -142,7 +142,8 @@ def _judge(found: Estimation) -> Iterator[Section]:
     if test.winning_rate is not None:
         told = "may stand in for an annotator" if test.passed else "may not stand in for an annotator"
         rows.append(["alternative annotator test, ω", _number(test.winning_rate), told])
-        rows.append(["the same, a judge that says one thing", _number(constant.winning_rate), "passes by ties alone"])
+        alone = "passes by ties alone" if constant.passed else "does not pass"
+        rows.append(["the same, a judge that says one thing", _number(constant.winning_rate), alone])
         if constant.passed:
             notes.append("a constant judge passes the alternative annotator test: here it shows nothing")
     elif ceiling.annotators > 1:

@@ -196,7 +196,7 @@ def test_what_is_odd_about_labels_is_said(estimate):
         (["none.jsonl", "--labels", "l.jsonl"], "none.jsonl: No such file"),
         (["r.jsonl", "--labels", "far.jsonl"], "none of its 1 labels of coherence is of an item with a rating"),
         (["r.jsonl", "--labels", "mixed.jsonl"], "say with which probability their item was drawn, and 1 do not"),
-        (["r.jsonl", "--labels", "l.jsonl", "-c", "fluency"], "holds no ratings of 'fluency', but of coherence"),
+        (["r.jsonl", "--labels", "l.jsonl", "-c", "fluency"], "'fluency' has no ratings there, but coherence"),
         (["r.jsonl", "--labels", "l.jsonl", "--against", "s9"], "no rating is of system 's9'; there are s0, s1, s2"),
         (["r.jsonl", "--labels", "l.jsonl", "--field", "score"], "--field score: expected FIELD=COLUMN"),
         (["twice.jsonl", "--labels", "l.jsonl"], "the id '0/0' stands here a second time"),
