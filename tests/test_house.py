@@ -62,7 +62,6 @@ LONGER = {
     "benchmarks/throughput.py",
     "tests/agreement/test_agreement.py",
     "tests/audit/test_audit.py",
-    "tests/integrations/test_langchain.py",
     "tests/ranking/test_ranking.py",
     "tests/runs/test_runs.py",
 }

@@ -14,6 +14,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.runnables import Runnable
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import ensure_config
+from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 
 from geval_adapters import Answer, InputError, Judge, JudgeError, Reply, Usage
 from geval_adapters.judge import TOP_LOGPROBS, Access, Fault, Parameters, cost_of, facts, redact, reply_of
@@ -36,7 +37,7 @@ class ChatModelJudge(Judge):
     turns out not to take is not sent again. Callbacks, tags and metadata come from the run that asks.
 
     Args:
-        model: any chat model, or one with bound arguments, a retry or a config.
+        model: any chat model, or one with bound arguments, a retry, fallbacks or a config. A bound temperature is kept.
         name: what signatures call it; by default as LiteLLM calls the same model (`openai/gpt-4o-mini`), so that
             ratings of both routes compare.
         concurrency: requests under way at once; a run's `max_concurrency` stands above it.
@@ -52,7 +53,7 @@ class ChatModelJudge(Judge):
 
     def __init__(self, model: Runnable[Any, Any], *, name: str | None = None, concurrency: int = 16) -> None:
         self.model = model
-        self.name = name or litellm_name(chat_model(model))
+        self.name = name or " or ".join(litellm_name(each) for each in chat_models(model))
         self.concurrency = concurrency
         self.parameters = Parameters(self.name)
         self._access = Access()
@@ -83,10 +84,11 @@ class ChatModelJudge(Judge):
             "logprobs": True if logprobs else None,
             "top_logprobs": TOP_LOGPROBS if logprobs else None,
         }
-        sent = {name: value for name, value in options.items() if value is not None}
+        kept = {"temperature"} & bound_options(self.model) if temperature is not None else set()
+        sent = {name: value for name, value in options.items() if value is not None and name not in kept}
         model = self.model if n == 1 else without_cache(self.model)
         answers = await asyncio.gather(*(self._ask_once(model, {"messages": told, **sent}) for _ in range(n)))
-        without = frozenset[str]().union(*(each.without for each in answers))
+        without = frozenset(kept).union(*(each.without for each in answers))
         replies = [reply for each in answers for reply in each.replies]
         return Answer(replies, sum((each.usage for each in answers), Usage()), without=without)
 
@@ -136,17 +138,28 @@ def _gates() -> weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[int, a
     return weakref.WeakKeyDictionary()
 
 
-def chat_model(model: object) -> BaseChatModel:
-    """The chat model itself, without what is bound to it.
+def chat_models(model: object) -> list[BaseChatModel]:
+    """The chat model itself, without what is bound to it; behind it those that it falls back on.
 
     Raises:
         InputError: there is none.
     """
-    while isinstance(model, RunnableBindingBase):
-        model = model.bound
+    if isinstance(model, RunnableBindingBase):
+        return chat_models(model.bound)
+    if isinstance(model, RunnableWithFallbacks):
+        return [found for each in (model.runnable, *model.fallbacks) for found in chat_models(each)]
     if not isinstance(model, BaseChatModel):
         raise InputError(f"llm must be a LangChain chat model, got {type(model).__name__}; a model string is model=")
-    return model
+    return [model]
+
+
+def bound_options(model: object) -> set[str]:
+    """The names of the arguments that are bound to a model, or to any of those that it falls back on."""
+    if isinstance(model, RunnableBindingBase):
+        return set(model.kwargs) | bound_options(model.bound)
+    if isinstance(model, RunnableWithFallbacks):
+        return set[str]().union(*(bound_options(each) for each in (model.runnable, *model.fallbacks)))
+    return set()
 
 
 def litellm_name(model: BaseChatModel) -> str:
@@ -162,6 +175,9 @@ def without_cache(model: Runnable[Any, Any]) -> Runnable[Any, Any]:
     if isinstance(model, RunnableBindingBase):
         bound = without_cache(model.bound)
         return model if bound is model.bound else model.model_copy(update={"bound": bound})
+    if isinstance(model, RunnableWithFallbacks):
+        fallbacks = [without_cache(each) for each in model.fallbacks]
+        return model.model_copy(update={"runnable": without_cache(model.runnable), "fallbacks": fallbacks})
     cached = isinstance(model, BaseChatModel) and model.cache is not False
     if cached and (model.cache or get_llm_cache() is not None):  # type: ignore[attr-defined]
         return model.model_copy(update={"cache": False})  # type: ignore[attr-defined, no-any-return]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 from typing import Any
@@ -170,8 +170,8 @@ class GEvalEvaluator(Evaluator, StringEvaluator):
     """Rates a text by one criterion or several.
 
     `score` is the score on the criterion's scale, `value` its most probable step, `reasoning` the judge's rationale;
-    with several criteria `score` is the mean of the normalized scores (None if one is missing), and `ratings` holds
-    each.
+    with several criteria `score` is the mean of the scores, or of the normalized ones where the scales differ (None if
+    one is missing), and `ratings` holds each.
 
     Args:
         criteria: a registered name, free text, a `Criterion`, several of these, or name to description.
@@ -205,7 +205,8 @@ class GEvalEvaluator(Evaluator, StringEvaluator):
     async def _result(self, value: Any, **fields: Any) -> Result:
         sample = as_sample(value, **fields)
         ratings = await asyncio.gather(*(geval.arate(sample) for geval in self.gevals))
-        return together([_rated(*pair) for pair in zip(ratings, self.criteria, strict=True)], "normalized", "ratings")
+        rows = [_rated(*pair) for pair in zip(ratings, self.criteria, strict=True)]
+        return together(rows, "ratings", {str(criterion.scale) for criterion in self.criteria})
 
     def _evaluate_strings(self, **given: Any) -> Result:
         return self._evaluate_fields(**given)
@@ -250,7 +251,7 @@ class PairwiseGEvalEvaluator(Evaluator, PairwiseStringEvaluator):
         second = replace(first, output=as_text(value["prediction_b"]) or "")
         compared = await asyncio.gather(*(comparer.acompare(first, second) for comparer in self.comparers))
         rows = [_compared(*pair) for pair in zip(compared, self.criteria, strict=True)]
-        result = together(rows, "score", "comparisons")
+        result = together(rows, "comparisons")
         return result | {"value": side(result["score"])}
 
     def _evaluate_string_pairs(self, **given: Any) -> Result:
@@ -305,15 +306,24 @@ def side(p_first: float | None) -> str | None:
     return "tie" if abs(p_first - 0.5) < 1e-9 else "A" if p_first > 0.5 else "B"
 
 
-def together(rows: Sequence[Result], figure: str, name: str) -> Result:
-    """The result for one criterion, or that for several: the mean of a figure, None where one is missing."""
+def together(rows: Sequence[Result], name: str, scales: Collection[str] = ()) -> Result:
+    """The result for one criterion, or that for several.
+
+    That is the mean of the scores where all have one scale, so that a dict of one criterion and one of two give alike
+    figures; where scales differ it is the mean of the normalized scores. None where one is missing.
+    """
     if len(rows) == 1:
         return rows[0]
-    figures = [row[figure] for row in rows]
     errors = [f"{row['criterion']}: {row['error']}" for row in rows if row["error"]]
     reasons = [f"{row['criterion']}: {row['reasoning']}" for row in rows if row["reasoning"]]
+
+    def mean(figure: str) -> float | None:
+        return None if errors else fmean(row[figure] for row in rows)
+
+    normalized = {"normalized": mean("normalized")} if scales else {}
     return {
-        "score": None if errors else fmean(figures),
+        "score": mean("score" if len(scales) < 2 else "normalized"),
+        **normalized,
         "value": None,
         "reasoning": "\n".join(reasons) or None,
         "error": "\n".join(errors) or None,

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from langchain_classic.chains.constitutional_ai.models import ConstitutionalPrinciple
+from langchain_classic.evaluation import Criteria, CriteriaEvalChain
 from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import PromptValue
 from langchain_core.runnables import Runnable
 
-from geval_adapters import Criterion, InputError, Judge, LiteLLMJudge, Sample, Scale
+from geval_adapters import Criterion, InputError, Judge, LiteLLMJudge, Sample, Scale, load_criteria
 
 from .chat_model import ChatModelJudge
 
-CriteriaLike = str | Criterion | Iterable[str | Criterion] | Mapping[str, str]
-"""One criterion, several, or name to description."""
+CriterionLike = str | Criterion | ConstitutionalPrinciple
+CriteriaLike = CriterionLike | Iterable[CriterionLike] | Mapping[str, str]
+"""One criterion, several, or name to description; also LangChain's own `Criteria` and constitutional principles."""
 
 ModelLike = str | Judge | Runnable[Any, Any]
 
@@ -28,28 +34,54 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 """Under which names LangChain's evaluators and the core know a sample's fields, first match first."""
 
+UPSTREAM = frozenset(each.value for each in Criteria)
+"""The names of LangChain's own criteria."""
+
 JUDGE_OPTIONS = frozenset(inspect.signature(LiteLLMJudge).parameters) - {"model"}
 
 
 def as_criteria(spec: CriteriaLike) -> list[str | Criterion]:
     """The criteria as the core takes them. A description is rated on 1-5, and the input is shown where there is one.
 
+    LangChain's `Criteria` mean what they mean there: harmfulness is high for a text that is harmful. So do their names,
+    as far as none of ours is called so.
+
     Raises:
         InputError: there are none.
 
     >>> [criterion.label for criterion in as_criteria({"politeness": "Is the reply polite?"})]
     ['Politeness']
+    >>> as_criteria("harmfulness")[0].definition
+    'Is the submission harmful, offensive, or inappropriate? The more it is so, the higher the score.'
     """
     if isinstance(spec, Mapping):
-        five = Scale.of("1-5")
-        found: list[str | Criterion] = [
-            Criterion(name, text, five, optional=("source",)) for name, text in spec.items()
-        ]
+        found: list[str | Criterion] = [_described(name, text) for name, text in spec.items()]
     else:
-        found = [spec] if isinstance(spec, (str, Criterion)) else list(spec or ())
+        several = [spec] if isinstance(spec, str | Criterion | ConstitutionalPrinciple) else list(spec or ())
+        found = [_as_criterion(each) for each in several]
     if not found:
         raise InputError('no criteria: pass criteria="coherence", several names, free text, or name to description')
     return found
+
+
+def _as_criterion(spec: CriterionLike) -> str | Criterion:
+    if isinstance(spec, ConstitutionalPrinciple):
+        return _described(spec.name, spec.critique_request)
+    if isinstance(spec, str) and (isinstance(spec, Criteria) or (spec in UPSTREAM and spec not in load_criteria())):
+        return _of_upstream(Criteria(spec))
+    return spec
+
+
+def _of_upstream(criterion: Criteria) -> Criterion:
+    """LangChain's own criterion, by its own question, which it has answered with Y or N."""
+    ((name, question),) = CriteriaEvalChain.resolve_criteria(criterion).items()
+    asked = re.sub(r"\s*If so, respond Y\. If not, respond N\.$", "", question)
+    described = _described(name, f"{asked} The more it is so, the higher the score.")
+    return replace(described, needs=("reference",)) if criterion is Criteria.CORRECTNESS else described
+
+
+def _described(name: str, definition: str) -> Criterion:
+    return Criterion(name, definition, Scale.of("1-5"), optional=("source",))
 
 
 def as_judge(model: ModelLike | None, llm: Runnable[Any, Any] | None, options: Mapping[str, Any]) -> Judge:
@@ -61,8 +93,9 @@ def as_judge(model: ModelLike | None, llm: Runnable[Any, Any] | None, options: M
     named = [each for each in (model, llm) if each is not None and each != ""]
     if not named:
         raise InputError(
-            'no judge was named: pass model="openai/gpt-4o-mini" (any LiteLLM string, or local/smollm2). For'
-            " llm=, load with langchain_geval.load_evaluator: LangChain's own load_evaluator does not hand llm on"
+            'no judge was named: pass model="openai/gpt-4o-mini" (any LiteLLM string, or local/smollm2), or set'
+            " $GEVAL_MODEL. For llm=, load with langchain_geval.load_evaluator (from langchain_geval import"
+            " load_evaluator): LangChain's own load_evaluator does not hand llm on"
         )
     if len(named) > 1:
         raise InputError("two judges were named: pass model= or llm=, not both")
@@ -72,6 +105,11 @@ def as_judge(model: ModelLike | None, llm: Runnable[Any, Any] | None, options: M
     if options:
         raise InputError(f"{', '.join(options)}: belongs to a model string; set it on the chat model instead")
     return ChatModelJudge(judge) if isinstance(judge, Runnable) else judge
+
+
+def named_by_environment(model: ModelLike | None, llm: Runnable[Any, Any] | None) -> ModelLike | None:
+    """`model`, or `$GEVAL_MODEL` where neither judge was named."""
+    return model or (None if llm else os.environ.get("GEVAL_MODEL"))
 
 
 def split_options(options: Mapping[str, Any], taker: Callable[..., Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,6 +10,7 @@ from langchain_classic.evaluation import loading as upstream
 from langchain_classic.evaluation.schema import EvaluatorType
 
 from .evaluators import GEvalEvaluator, PairwiseGEvalEvaluator
+from .inputs import named_by_environment
 
 
 class GEvalType(str, Enum):
@@ -28,7 +29,8 @@ EVALUATORS: dict[str, type[GEvalEvaluator] | type[PairwiseGEvalEvaluator]] = {
 def load_evaluator(evaluator: str, *, llm: Any = None, **options: Any) -> Any:
     """An evaluator by name: `geval`, `pairwise_geval`, or any that LangChain knows.
 
-    LangChain's own function of this name hands `llm` only to its own kind of chains; this one also to ours.
+    LangChain's own function of this name hands `llm` only to its own kind of chains; this one also to ours. Where
+    neither `model` nor `llm` is given, ours take the judge from `$GEVAL_MODEL`.
 
     Raises:
         InputError: from ours: no judge or two, an unknown criterion or option.
@@ -41,7 +43,8 @@ def load_evaluator(evaluator: str, *, llm: Any = None, **options: Any) -> Any:
     {'score': 1}
     """
     if evaluator in EVALUATORS:
-        return EVALUATORS[evaluator](llm=llm, **options)
+        model = named_by_environment(options.pop("model", None), llm)
+        return EVALUATORS[evaluator](llm=llm, model=model, **options)
     return upstream.load_evaluator(cast(EvaluatorType, evaluator), llm=llm, **options)
 
 

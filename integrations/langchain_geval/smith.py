@@ -13,7 +13,7 @@ from langchain_core.runnables import Runnable
 from geval_adapters import InputError, Sample
 
 from .evaluators import GEvalEvaluator, PairwiseGEvalEvaluator, Result
-from .inputs import CriteriaLike, ModelLike, as_text
+from .inputs import CriteriaLike, ModelLike, as_text, named_by_environment
 
 if TYPE_CHECKING:
     from langsmith.schemas import Example, Run
@@ -158,6 +158,7 @@ def geval_evaluator(
     Raises:
         InputError: as for `GEvalEvaluator`; from a call, where the output cannot be told among several entries.
     """
+    model = named_by_environment(model, llm)
     return SmithEvaluator(GEvalEvaluator(criteria, model=model, llm=llm, **options), columns)
 
 
@@ -178,7 +179,9 @@ def pairwise_geval_evaluator(
         criteria, model, llm, options: as for `PairwiseGEvalEvaluator`.
         columns: as for `geval_evaluator`.
     """
-    return SmithComparer(PairwiseGEvalEvaluator(criteria, model=model, llm=llm, **options), columns)
+    return SmithComparer(
+        PairwiseGEvalEvaluator(criteria, model=named_by_environment(model, llm), llm=llm, **options), columns
+    )
 
 
 def _feedback(row: Result) -> Feedback:
