@@ -76,12 +76,9 @@ class Rating:
             said = f"{name}{self.criterion} not rated: {self.error}"
         else:
             error = "" if self.std_error is None else f" ± {self.std_error:.2g}"
-            low, high = self.bounds
-            bounds = "" if self.coverage > 0.995 else f", between {low:.3g} and {high:.3g} with what is off the scale"
-            said = (
-                f"{name}{self.criterion} {self.score:.3g}{error}"
-                f" ({self.method}, n {self.n_valid + self.n_failed}, coverage {self.coverage:.2f}{bounds})"
-            )
+            bounds = "" if self.coverage > 0.995 else f", bounds {self.bounds[0]:.3g} to {self.bounds[1]:.3g}"
+            how = f"{self.method}, n {self.n_valid + self.n_failed}, coverage {self.coverage:.2f}{bounds}"
+            said = f"{name}{self.criterion} {self.score:.3g}{error} ({how})"
         return "".join(each if each.isprintable() else " " for each in said)
 
     def to_dict(self) -> dict[str, Any]:
@@ -248,8 +245,8 @@ class GEval:
     def arate_many(self, samples: Iterable[SampleLike], *, as_completed: bool = False) -> AsyncGenerator[Rating]:
         """Rate samples concurrently; see `rate_many`."""
         if isinstance(samples, (str, bytes, Sample, Mapping)):
-            kind = type(samples).__name__
-            raise InputError(f"rate_many takes several samples, got one {kind}: use rate, or put it in a list")
+            one = type(samples).__name__
+            raise InputError(f"rate_many takes several samples, got one {one}: use rate, or put it in a list")
         return self._each_rated(samples, as_completed)
 
     async def _each_rated(self, samples: Iterable[SampleLike], as_completed: bool) -> AsyncGenerator[Rating]:

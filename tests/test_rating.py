@@ -201,3 +201,13 @@ def test_a_setting_that_cannot_be_is_refused_with_those_that_can(settings: dict[
     with pytest.raises(InputError) as error:
         GEval("coherence", Echo(), **settings)
     assert said in str(error.value)
+
+
+def test_a_signature_names_every_model_that_answered() -> None:
+    class Fallbacks(Echo):
+        async def ask(self, messages: Sequence[Mapping[str, str]], *, n: int = 1, **_: Any) -> Answer:
+            model = ("one", "two")["Analysis:" in messages[0]["content"]]
+            return Answer([Reply("Rating: 4")] * n, Usage(requests=1), model)
+
+    geval = GEval(NUMBERS, Fallbacks(), form="rate_explain+analyze_rate", n=4, readout="samples")
+    assert {rating.signature.parts["answered"] for rating in geval.rate_many(texts(40))} == {"one+two"}

@@ -239,7 +239,7 @@ class LiteLLMJudge(Judge):
                 )
                 models |= {each.model: None} if each.model else {}
                 most = min(most, len(each.replies))
-        return Answer(answer.replies[:n], answer.usage, "+".join(models) or None, answer.without)
+        return Answer(answer.replies[:n], answer.usage, "+".join(sorted(models)) or None, answer.without)
 
     async def _ask_once(self, body: dict[str, Any], n: int) -> Answer:
         """As many of `n` replies as one request brings, at least one."""

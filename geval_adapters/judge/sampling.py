@@ -331,7 +331,8 @@ class _Replies:
     def __iadd__(self, other: _Replies) -> _Replies:
         self.replies += other.replies
         self.usage += other.usage
-        self.model = other.model
+        models = {name for each in (self.model, other.model) if each for name in each.split("+")}
+        self.model = "+".join(sorted(models)) or None
         self.without |= other.without
         return self
 

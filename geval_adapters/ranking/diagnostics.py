@@ -1,7 +1,4 @@
-"""Pairwise comparisons to ranks: which pairs to ask, how to score the answers, and how far to trust them.
-
-Nothing here calls a model: outcomes go in, scores come out. Results depend neither on what the candidates are
-called nor on the order in which the outcomes are listed.
+"""How far a ranking is to be trusted: position bias, agreement with people, circles, consistency with itself.
 
 Sources: Liusie, Manakul and Gales (2024), "LLM Comparative Assessment", arXiv 2307.07889, cited below as LMG;
 Liusie, Fathullah and Gales (2024), product of experts, arXiv 2405.05894, cited as LFG.
@@ -21,8 +18,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 from ..agreement.intervals import FEWEST
-from .methods import METHODS, _graph, _net, _read
-from .outcomes import _TIE, Candidate, Outcome, Read, _mean, _readable, _sign, _verdict
+from .methods import METHODS, comparison_graph, net_of, table_of
+from .outcomes import TIE, Candidate, Outcome, Read, mean_of, readable, sign_of, verdict_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +71,12 @@ def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None =
     outcomes = list(outcomes)
     if documents is None:
         documents = [None] * len(outcomes)
-    read = _readable(outcomes)
-    verdicts = [_verdict(p) for _, _, p in read]
-    turned = [(_verdict(there), _verdict(1 - back)) for there, back in _both_orders(read).values()]
+    read = readable(outcomes)
+    verdicts = [verdict_of(p) for _, _, p in read]
+    turned = [(verdict_of(there), verdict_of(1 - back)) for there, back in _both_orders(read).values()]
     flips = [there != back for there, back in turned]
     reversals = sum(abs(there - back) == 1 for there, back in turned)
-    n, share = len(verdicts), _mean(verdicts)
+    n, share = len(verdicts), mean_of(verdicts)
     if share is None:
         return Position(None, None, None, 0, None, 0)
     apart: dict[Hashable, float] = {}
@@ -89,7 +86,7 @@ def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None =
     error = (
         math.sqrt(len(apart) / (len(apart) - 1) * fsum(e * e for e in apart.values())) if len(apart) >= FEWEST else 0
     )
-    told = (_mean(flips), len(flips), reversals, sum(flips) - reversals)
+    told = (mean_of(flips), len(flips), reversals, sum(flips) - reversals)
     if error:
         half = float(stdtrit(len(apart) - 1, 0.975)) * error
         return Position(share, max(0.0, share - half), min(1.0, share + half), n, *told)
@@ -141,17 +138,19 @@ def pairwise_accuracy(outcomes: Iterable[Outcome], human: Mapping[Any, float]) -
     >>> pairwise_accuracy(judged, {"a": 5, "b": 3})
     Accuracy(one_order=0.5, both_orders=1.0, n_one_order=2, n_both_orders=1)
     """
-    read = _readable(outcomes)
+    read = readable(outcomes)
     unscored = {name for a, b, _ in read for name in (a, b)} - human.keys()
     if unscored:
         raise ValueError(f"no human score for {', '.join(sorted(map(repr, unscored)))}")
     both = [(a, b, (there + 1 - back) / 2) for (a, b), (there, back) in _both_orders(read).items()]
 
     def credits(judged: list[tuple[Candidate, Candidate, float]]) -> list[float]:
-        return [_verdict(p) if human[a] > human[b] else 1 - _verdict(p) for a, b, p in judged if human[a] != human[b]]
+        return [
+            verdict_of(p) if human[a] > human[b] else 1 - verdict_of(p) for a, b, p in judged if human[a] != human[b]
+        ]
 
     one, two = credits(read), credits(both)
-    return Accuracy(_mean(one), _mean(two), len(one), len(two))
+    return Accuracy(mean_of(one), mean_of(two), len(one), len(two))
 
 
 def cyclic_triples(outcomes: Iterable[Outcome]) -> tuple[int, int]:
@@ -163,9 +162,9 @@ def cyclic_triples(outcomes: Iterable[Outcome]) -> tuple[int, int]:
     >>> cyclic_triples([Outcome("a", "b", 0.9), Outcome("b", "c", 0.8), Outcome("c", "a", 0.6)])
     (1, 1)
     """
-    data = _read(outcomes, None)
+    data = table_of(outcomes, None)
     # The trace of the cube counts closed walks of three steps: three per circle, six per triple.
-    beats, compared = _net(data, data.p - 0.5) > _TIE, _graph(data)
+    beats, compared = net_of(data, data.p - 0.5) > TIE, comparison_graph(data)
     cyclic, complete = (int(np.trace(np.linalg.matrix_power(1 * steps, 3))) for steps in (beats, compared))
     return cyclic // 3, complete // 6
 
@@ -214,9 +213,9 @@ def self_consistency(
             kept = set(draw)
             scores = METHODS[method]([o for o in outcomes if o.first in kept and o.second in kept]).scores
             for a, b in combinations((name for name in draw if scores.get(name) is not None), 2):
-                if right := _sign(against.get(a), against.get(b)):
-                    credits.append(0.5 + 0.5 * right * _sign(scores[a], scores[b]))
-        table[size] = _mean(credits)
+                if right := sign_of(against.get(a), against.get(b)):
+                    credits.append(0.5 + 0.5 * right * sign_of(scores[a], scores[b]))
+        table[size] = mean_of(credits)
     return table
 
 

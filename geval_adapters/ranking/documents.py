@@ -1,4 +1,4 @@
-"""Which of two is better? A judge's verdicts on pairs, and the ranking of many candidates from them."""
+"""The candidates of many documents, ranked, and how the judge compared with people over all of them."""
 
 from __future__ import annotations
 

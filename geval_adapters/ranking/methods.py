@@ -1,7 +1,7 @@
-"""Pairwise comparisons to ranks: which pairs to ask, how to score the answers, and how far to trust them.
+"""Scores from comparisons: win ratio, average probability, soft Bradley-Terry, product of experts, the likeliest order.
 
-Nothing here calls a model: outcomes go in, scores come out. Results depend neither on what the candidates are
-called nor on the order in which the outcomes are listed.
+Outcomes go in, a `Ranking` comes out. Results depend neither on what the candidates are called nor on the order in
+which the outcomes are listed.
 
 Sources: Liusie, Manakul and Gales (2024), "LLM Comparative Assessment", arXiv 2307.07889, cited below as LMG;
 Liusie, Fathullah and Gales (2024), product of experts, arXiv 2405.05894, cited as LFG.
@@ -22,7 +22,7 @@ from scipy.optimize import linprog
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, stdtrit
 
-from .outcomes import _TIE, Array, Candidate, Outcome, Ranking, Read, _classes, _distinct, _readable, _verdict
+from .outcomes import TIE, Array, Candidate, Outcome, Ranking, Read, classes_of, distinct, readable, verdict_of
 
 RIDGE = 0.05  # a prior with a standard deviation of 3.2 logits: weak beside a handful of comparisons
 
@@ -40,7 +40,7 @@ def win_ratio(outcomes: Iterable[Outcome], candidates: Iterable[Candidate] | Non
     >>> win_ratio([Outcome("a", "b", 0.8), Outcome("b", "a", 0.1)]).scores
     {'a': 1.0, 'b': 0.0}
     """
-    return _averaged("win-ratio", outcomes, candidates, _verdict)
+    return _averaged("win-ratio", outcomes, candidates, verdict_of)
 
 
 def average_probability(outcomes: Iterable[Outcome], candidates: Iterable[Candidate] | None = None) -> Ranking:
@@ -82,9 +82,9 @@ def bradley_terry(
     """
     if not 0 <= ridge < math.inf:
         raise ValueError(f"ridge must be 0 or more, not {ridge!r}")
-    data = _read(outcomes, candidates)
+    data = table_of(outcomes, candidates)
     n = len(data.compared)
-    x = _design(data.first, data.second, n)
+    x = design_of(data.first, data.second, n)
     if not bias:
         x[:, n] = 0
     notes = []
@@ -92,7 +92,7 @@ def bradley_terry(
         if ridge == 0:
             raise ValueError("no finite and unique maximum-likelihood scores exist here: use ridge > 0")
         notes.append(f"the outcomes leave some scores open: only the prior (ridge={ridge:g}) bounds them")
-    theta, covariance = _fit(x, data.p, n, ridge)
+    theta, covariance = fit(x, data.p, n, ridge)
     if groups is None and not np.isin(data.p, (0, 0.5, 1)).all():
         groups = [None if each.p_first is None else frozenset((each.first, each.second)) for each in data.outcomes]
     if groups is not None:
@@ -115,9 +115,9 @@ def product_of_experts(outcomes: Iterable[Outcome], candidates: Iterable[Candida
     >>> round(result.scores["a"], 3), round(result.bias, 3)
     (0.1, 0.2)
     """
-    data = _read(outcomes, candidates)
+    data = table_of(outcomes, candidates)
     n = len(data.compared)
-    x, y = _design(data.first, data.second, n), data.p - 0.5
+    x, y = design_of(data.first, data.second, n), data.p - 0.5
     information = x.T @ x
     covariance = np.linalg.pinv(information, rcond=1e-10, hermitian=True)
     theta = covariance @ x.T @ y
@@ -153,26 +153,26 @@ def most_likely(
     """
     if not 0 < clip < 0.5:
         raise ValueError(f"clip must be between 0 and .5, not {clip!r}")
-    data = _read(outcomes, candidates)
+    data = table_of(outcomes, candidates)
     n = len(data.compared)
     p = np.clip(data.p, clip, 1 - clip)
     # [i, j]: what placing i above j rather than below adds to the log-likelihood
-    odds = _net(data, np.log(p) - np.log1p(-p))
+    odds = net_of(data, np.log(p) - np.log1p(-p))
 
     ratios = win_ratio(data.outcomes).scores
-    classes = _classes([-(ratios[name] or 0) for name in data.compared], odds)
+    classes = classes_of([-(ratios[name] or 0) for name in data.compared], odds)
     start = classes
     while len(set(start)) < n:
         # Where the outcomes do not choose, pick any, and let them order the others around it.
         picked = next(k for k in range(n) if start.count(start[k]) > 1)
-        start = _classes([2 * own - (k == picked) for k, own in enumerate(start)], odds)
+        start = classes_of([2 * own - (k == picked) for k, own in enumerate(start)], odds)
     order = sorted(range(n), key=start.__getitem__)
     while n:
         # [k, gap]: the gain when the candidate at place k of the order moves into that gap
         passed = np.pad(odds[np.ix_(order, order)].cumsum(axis=1), ((0, 0), (1, 0)))
         gains = np.diag(passed)[:, None] - passed
         k, gap = divmod(int(gains.argmax()), n + 1)
-        if gains[k, gap] <= _TIE:
+        if gains[k, gap] <= TIE:
             break
         order.insert(gap if gap <= k else gap - 1, order.pop(k))
 
@@ -196,7 +196,9 @@ METHODS: dict[str, Callable[..., Ranking]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Data:
+class Table:
+    """Outcomes as numbers: which candidates there are, which were compared, and what was read of each comparison."""
+
     outcomes: list[Outcome]
     names: list[Candidate]
     read: list[Read]
@@ -206,29 +208,30 @@ class _Data:
     p: Array
 
 
-def _read(outcomes: Iterable[Outcome], candidates: Iterable[Candidate] | None) -> _Data:
+def table_of(outcomes: Iterable[Outcome], candidates: Iterable[Candidate] | None) -> Table:
+    """The outcomes as numbers. Raises ValueError where one is about something that is no candidate."""
     outcomes = list(outcomes)
     mentioned = dict.fromkeys(chain.from_iterable((o.first, o.second) for o in outcomes))
-    names = list(mentioned) if candidates is None else _distinct(candidates)
+    names = list(mentioned) if candidates is None else distinct(candidates)
     if strangers := mentioned.keys() - set(names):
         raise ValueError(f"compared but not among the candidates: {', '.join(sorted(map(repr, strangers)))}")
-    read = _readable(outcomes)
+    read = readable(outcomes)
     seen = {name for a, b, _ in read for name in (a, b)}
     compared = [name for name in names if name in seen]
     index = {name: k for k, name in enumerate(compared)}
     first = np.array([index[a] for a, _, _ in read], dtype=np.intp)
     second = np.array([index[b] for _, b, _ in read], dtype=np.intp)
-    return _Data(outcomes, names, read, compared, first, second, np.array([p for _, _, p in read]))
+    return Table(outcomes, names, read, compared, first, second, np.array([p for _, _, p in read]))
 
 
-def _graph(data: _Data) -> NDArray[np.bool_]:
+def comparison_graph(data: Table) -> NDArray[np.bool_]:
     """Which of the compared candidates were compared with which."""
     graph = np.zeros((len(data.compared),) * 2, dtype=np.bool_)
     graph[data.first, data.second] = graph[data.second, data.first] = True
     return graph
 
 
-def _net(data: _Data, values: Array) -> Array:
+def net_of(data: Table, values: Array) -> Array:
     """[i, j]: the sum of `values` where i was shown first and j second, less that of the other order."""
     sums: Array = np.zeros((len(data.compared),) * 2)
     np.add.at(sums, (data.first, data.second), values)
@@ -236,8 +239,8 @@ def _net(data: _Data, values: Array) -> Array:
     return net
 
 
-def _components(data: _Data) -> tuple[frozenset[Candidate], ...]:
-    labels = connected_components(_graph(data))[1].tolist() if data.read else []
+def _components(data: Table) -> tuple[frozenset[Candidate], ...]:
+    labels = connected_components(comparison_graph(data))[1].tolist() if data.read else []
     parts: dict[int, set[Candidate]] = {}
     for name, label in zip(data.compared, labels, strict=True):
         parts.setdefault(label, set()).add(name)
@@ -246,7 +249,7 @@ def _components(data: _Data) -> tuple[frozenset[Candidate], ...]:
 
 def _ranking(
     method: str,
-    data: _Data,
+    data: Table,
     scores: Array,
     errors: Iterable[float | None] = (),
     *,
@@ -284,7 +287,7 @@ def _averaged(
     candidates: Iterable[Candidate] | None,
     value: Callable[[float], float],
 ) -> Ranking:
-    data = _read(outcomes, candidates)
+    data = table_of(outcomes, candidates)
     won: dict[Candidate, list[float]] = {name: [] for name in data.compared}
     for a, b, p in data.read:
         won[a].append(value(p))
@@ -294,14 +297,14 @@ def _averaged(
     return _ranking(method, data, scores, errors)
 
 
-def _design(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> Array:
+def design_of(first: NDArray[np.intp], second: NDArray[np.intp], n: int) -> Array:
     """A row per comparison: +1 for the first, -1 for the second, 1 in the last column for the statistics."""
     x, rows = np.zeros((len(first), n + 1)), np.arange(len(first))
     x[rows, first], x[rows, second], x[:, n] = 1, -1, 1
     return x
 
 
-def _fit(x: Array, p: Array, n: int, ridge: float) -> tuple[Array, Array]:
+def fit(x: Array, p: Array, n: int, ridge: float) -> tuple[Array, Array]:
     """Newton's method on the penalised likelihood of `bradley_terry`; the estimate and its covariance."""
     prior = 2 * ridge * np.eye(n + 1)
     gauge = np.zeros((n + 1, n + 1))

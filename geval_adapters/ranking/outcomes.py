@@ -1,7 +1,4 @@
-"""Pairwise comparisons to ranks: which pairs to ask, how to score the answers, and how far to trust them.
-
-Nothing here calls a model: outcomes go in, scores come out. Results depend neither on what the candidates are
-called nor on the order in which the outcomes are listed.
+"""What comparisons are, and what they come to: `Outcome`, `Ranking`, and what every method needs of them.
 
 Sources: Liusie, Manakul and Gales (2024), "LLM Comparative Assessment", arXiv 2307.07889, cited below as LMG;
 Liusie, Fathullah and Gales (2024), product of experts, arXiv 2405.05894, cited as LFG.
@@ -21,7 +18,7 @@ from numpy.typing import NDArray
 Candidate = Hashable
 C = TypeVar("C", bound=Hashable)
 Array = NDArray[np.float64]
-_TIE = 1e-9  # scores and probabilities closer than this differ only by rounding
+TIE = 1e-9  # scores and probabilities closer than this differ only by rounding
 
 
 Read = tuple[Candidate, Candidate, float]
@@ -83,34 +80,38 @@ class Ranking:
         scored = [(score, name) for name, score in self.scores.items() if score is not None]
         rank, previous = 0, math.inf
         for place, (score, name) in enumerate(sorted(scored, key=lambda pair: -pair[0]), start=1):
-            if previous - score > _TIE:
+            if previous - score > TIE:
                 rank = place
             ranks[name], previous = rank, score
         return ranks
 
 
-def _readable(outcomes: Iterable[Outcome]) -> list[Read]:
+def readable(outcomes: Iterable[Outcome]) -> list[Read]:
+    """The outcomes of which there is a probability."""
     return [(o.first, o.second, o.p_first) for o in outcomes if o.p_first is not None]
 
 
-def _sign(a: float | None, b: float | None) -> int:
-    if a is None or b is None or abs(a - b) <= _TIE:
+def sign_of(a: float | None, b: float | None) -> int:
+    """1 where a is the higher, -1 where b is, 0 where they are tied or one is missing."""
+    if a is None or b is None or abs(a - b) <= TIE:
         return 0
     return 1 if a > b else -1
 
 
-def _mean(values: Sequence[float]) -> float | None:
+def mean_of(values: Sequence[float]) -> float | None:
+    """The mean; None of nothing."""
     return fsum(values) / len(values) if values else None
 
 
-def _distinct(candidates: Iterable[C]) -> list[C]:
+def distinct(candidates: Iterable[C]) -> list[C]:
+    """The candidates as a list. Raises ValueError where one comes twice."""
     names = list(candidates)
     if len(set(names)) < len(names):
         raise ValueError("the candidates' names must differ from one another")
     return names
 
 
-def _classes(start: Sequence[float], odds: Array) -> list[int]:
+def classes_of(start: Sequence[float], odds: Array) -> list[int]:
     """Number the candidates by `start`, then by their odds against one another; equal numbers: no difference.
 
     Colour refinement: whoever differs in the odds against the classes found so far gets a class of its own.
@@ -127,6 +128,6 @@ def _classes(start: Sequence[float], odds: Array) -> list[int]:
         classes = [places[mark] for mark in marks]
 
 
-def _verdict(p: float) -> float:
+def verdict_of(p: float) -> float:
     """1 when the first is better, 0 when the second is, .5 for a tie."""
-    return 0.5 + 0.5 * _sign(p, 0.5)
+    return 0.5 + 0.5 * sign_of(p, 0.5)

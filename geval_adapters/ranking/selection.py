@@ -1,7 +1,4 @@
-"""Pairwise comparisons to ranks: which pairs to ask, how to score the answers, and how far to trust them.
-
-Nothing here calls a model: outcomes go in, scores come out. Results depend neither on what the candidates are
-called nor on the order in which the outcomes are listed.
+"""Which pairs to compare: in one go by a scheme, or one after the other by what would teach the most.
 
 Sources: Liusie, Manakul and Gales (2024), "LLM Comparative Assessment", arXiv 2307.07889, cited below as LMG;
 Liusie, Fathullah and Gales (2024), product of experts, arXiv 2405.05894, cited as LFG.
@@ -16,8 +13,8 @@ from itertools import combinations, permutations
 import numpy as np
 from scipy.special import expit
 
-from .methods import RIDGE, _design, _fit, _read
-from .outcomes import Array, C, Outcome, _distinct
+from .methods import RIDGE, design_of, fit, table_of
+from .outcomes import Array, C, Outcome, distinct
 
 SCHEMES = ("full", "random", "no_repeat", "symmetric", "chain")
 
@@ -39,7 +36,7 @@ def select(candidates: Sequence[C], scheme: str, budget: int | None = None, seed
     >>> select(["a", "b", "c"], "symmetric", budget=3, seed=1)
     [('c', 'b'), ('b', 'c')]
     """
-    names = _distinct(candidates)
+    names = distinct(candidates)
     rng = random.Random(seed)
     if budget is not None and budget < 0:
         raise ValueError(f"a budget is 0 or more calls, not {budget}")
@@ -82,7 +79,7 @@ def next_comparisons(
     >>> next_comparisons(["a", "b"], [Outcome("a", "b", 0.9)], count=3)
     [('b', 'a')]
     """
-    names = _distinct(candidates)
+    names = distinct(candidates)
     outcomes = list(outcomes)
     asked = {(o.first, o.second) for o in outcomes}
     options = [pair for pair in permutations(names, 2) if pair not in asked]
@@ -92,10 +89,10 @@ def next_comparisons(
 
     def design(pairs: Iterable[tuple[Hashable, Hashable]]) -> Array:
         places = np.array([(place[a], place[b]) for a, b in pairs], dtype=np.intp).reshape(-1, 2)
-        return _design(places[:, 0], places[:, 1], len(names))
+        return design_of(places[:, 0], places[:, 1], len(names))
 
-    data = _read(outcomes, names)
-    theta, covariance = _fit(design((a, b) for a, b, _ in data.read), data.p, len(names), RIDGE)
+    data = table_of(outcomes, names)
+    theta, covariance = fit(design((a, b) for a, b, _ in data.read), data.p, len(names), RIDGE)
     x = design(options)
     q = expit(x @ theta)
     weight = q * (1 - q)
