@@ -18,7 +18,7 @@ Field = Literal["source", "context", "reference"]
 FIELDS: tuple[Field, ...] = get_args(Field)
 """What a criterion can ask of a sample besides its output, in the order in which a judge sees it."""
 
-Form = Literal["score_only", "free_text", "rate_explain", "analyze_rate"]
+Form = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
 """How a judge answers: the output forms of Chiang & Lee (2023), §3.2."""
 

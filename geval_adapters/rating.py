@@ -299,6 +299,7 @@ class GEval:
                 room=prompt.room(self.explain),
                 shared=prompt.shared(sample) if shares and self.judge.caches_what_is_marked else 0,
                 about=sample.id,
+                schema=prompt.schema(),
             )
             for prompt in self.prompts
         ]

@@ -146,6 +146,7 @@ class Judge(ABC):
         shared: int = 0,
         about: str = "",
         now: bool = False,
+        schema: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Return `n` replies to the messages. A request that fails for good is a reply with an error.
 
@@ -155,6 +156,8 @@ class Judge(ABC):
             temperature, max_tokens, stop: as there; None is the provider's default.
             logprobs: whether log-probabilities are wanted, with as many alternatives as there are.
             start: where the reply should begin, for models that can go on with one.
+            schema: a JSON schema that the reply is to fit, for models that can be held to one; told only where there is
+                one.
             shared: how many characters at the beginning of the last message stand in other questions, too; told only
                 where `caches_what_is_marked`.
             about: what is asked about; tells equal questions of one run apart where answers are kept.

@@ -178,6 +178,7 @@ class LiteLLMJudge(Judge):
         shared: int = 0,
         about: str = "",
         now: bool = False,
+        schema: Mapping[str, Any] | None = None,
     ) -> Answer:
         """Return `n` replies: in one request where the provider can, else in as many as it takes.
 
@@ -185,7 +186,7 @@ class LiteLLMJudge(Judge):
         """
 
         def ask(n: int) -> Awaitable[Answer]:
-            return self._ask(messages, n, temperature, max_tokens, logprobs, stop, start, shared)
+            return self._ask(messages, n, temperature, max_tokens, logprobs, stop, start, shared, schema)
 
         if self._cache is None:
             return await ask(n)
@@ -194,6 +195,7 @@ class LiteLLMJudge(Judge):
             "model": self.name, "base": [self._given[0], *map(os.environ.get, names)], "messages": list(messages),
             "temperature": temperature, "max_tokens": max_tokens, "logprobs": logprobs, "stop": stop, "start": start,
             "options": dict(self.options), "continues": self._continues,
+            **({"schema": schema} if schema else {}),
         }  # fmt: skip
         return await self._cache.answer(request, n, ask)
 
@@ -207,6 +209,7 @@ class LiteLLMJudge(Judge):
         stop: str | None,
         start: str,
         shared: int,
+        schema: Mapping[str, Any] | None,
     ) -> Answer:
         await self._ready()
         most = self.parameters.most["n"]
@@ -227,6 +230,9 @@ class LiteLLMJudge(Judge):
             body["stop"] = [stop]
         if logprobs:
             body |= {"logprobs": True, "top_logprobs": TOP_LOGPROBS}
+        if schema:
+            form = {"name": "answer", "strict": True, "schema": schema}
+            body["response_format"] = {"type": "json_schema", "json_schema": form}
         answer = Answer([], Usage())
         models: dict[str, None] = {}
         while (left := n - len(answer.replies)) > 0:

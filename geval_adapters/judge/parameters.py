@@ -28,6 +28,7 @@ OPTIONAL = {
     "stop": r"\bstop(?:_sequences)?\b",
     "max_tokens": r"\bmax_tokens\b",
     "max_completion_tokens": r"\bmax_completion_tokens\b",
+    "response_format": r"\bresponse_format\b|\bjson_schema\b",
     "continue_final_message": r"\bcontinue_final_message\b",
 }
 """Parameters that a provider may refuse, and how its message then names them."""

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from ..criteria import digest
 from ..errors import InputError, JudgeError, one_of
@@ -42,6 +42,7 @@ class Question:
         room: tokens that the answer may take.
         shared: how many characters at the beginning other questions have too, where a judge is to be told.
         about: what is asked about; tells equal questions of one run apart.
+        schema: the JSON schema of the answer, if it is to be JSON.
     """
 
     messages: Messages
@@ -51,6 +52,7 @@ class Question:
     room: int
     shared: int = 0
     about: str = ""
+    schema: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -260,6 +262,7 @@ class Sampling:
             shared=question.shared,
             about=question.about,
             now=now,
+            **({"schema": question.schema} if question.schema else {}),
         )
         replies = [(question, reply) for reply in answer.replies]
         return _Replies(replies, answer.usage, answer.model, answer.without)

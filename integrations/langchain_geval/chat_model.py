@@ -72,8 +72,12 @@ class ChatModelJudge(Judge):
         shared: int = 0,
         about: str = "",
         now: bool = False,
+        schema: Mapping[str, Any] | None = None,
     ) -> Answer:
-        """Return `n` replies, each from a request of its own. A request that fails is a reply with an error."""
+        """Return `n` replies, each from a request of its own. A request that fails is a reply with an error.
+
+        Chat models take a schema in as many ways as there are providers, so none is told: `without` says so.
+        """
         told: list[Any] = list(messages)
         if start and self.name.startswith("anthropic/") and facts(self.name).get("supports_assistant_prefill"):
             told.append(AIMessage(start))  # as LiteLLM does for the same model
@@ -88,7 +92,8 @@ class ChatModelJudge(Judge):
         sent = {name: value for name, value in options.items() if value is not None and name not in kept}
         model = self.model if n == 1 else without_cache(self.model)
         answers = await asyncio.gather(*(self._ask_once(model, {"messages": told, **sent}) for _ in range(n)))
-        without = frozenset(kept).union(*(each.without for each in answers))
+        untold = {"response_format"} if schema else set()
+        without = frozenset(kept | untold).union(*(each.without for each in answers))
         replies = [reply for each in answers for reply in each.replies]
         return Answer(replies, sum((each.usage for each in answers), Usage()), without=without)
 
