@@ -74,7 +74,8 @@ def test_every_criterion_renders_in_every_form(name, form):
         assert field.upper() in content
     assert ("REFERENCE" in content) == ("reference" in (*criterion.needs, *criterion.optional))
     assert criterion.steps
-    assert "{" not in content
+    assert "{{" not in content
+    assert "{%" not in content
 
 
 def test_comparison_prompts_keep_candidates_apart():

@@ -83,19 +83,22 @@ PIECES = st.sampled_from([
 
 
 def seconds(read, text):
-    began = time.process_time()
-    read(text)
-    return time.process_time() - began
+    took = []
+    for _ in range(3):
+        began = time.process_time()
+        read(text)
+        took.append(time.process_time() - began)
+    return min(took)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(PIECES, min_size=1, max_size=3).map("".join), st.booleans())
 def test_no_reply_takes_more_than_linear_time(piece, compares):
     def read(text):
         return read_verdict(text) if compares else read_text(text, "1-5", "free_text")
 
     read(piece * 9)
-    short, long = (piece * (size // len(piece)) for size in (4_000, 32_000))
+    short, long = (piece * (size // len(piece)) for size in (2_000, 16_000))
     assert seconds(read, long) < 8 * 4 * seconds(read, short) + 0.1  # a square would be 64 times
 
 
