@@ -46,9 +46,18 @@ class Trouble(Exception):  # noqa: N818
     """What a handler raises to answer with something else than a completion."""
 
     def __init__(
-        self, status: int = 200, body: bytes = b"", retry_after: str | None = None, hang: float = 0, cut: bool = False
+        self,
+        status: int = 200,
+        body: bytes = b"",
+        retry_after: str | None = None,
+        hang: float = 0,
+        cut: bool = False,
+        location: str | None = None,
+        encoding: str | None = None,
     ) -> None:
-        self.status, self.body, self.retry_after, self.hang, self.cut = status, body, retry_after, hang, cut
+        self.status, self.body, self.hang, self.cut = status, body, hang, cut
+        told = {"Retry-After": retry_after, "Location": location, "Content-Encoding": encoding}
+        self.headers = {name: value for name, value in told.items() if value is not None}
 
 
 def refusal(status: int, message: str, **more: str) -> Trouble:
@@ -62,6 +71,7 @@ class Server:
         self.handler: Callable[[dict], dict] = lambda request: completion(*["Rating: 4"] * request.get("n", 1))
         self.requests: list[dict] = []
         self.headers: list[dict] = []
+        self.paths: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -74,17 +84,18 @@ class Server:
                 request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 outer.requests.append(request)
                 outer.headers.append(dict(self.headers))
-                status, retry_after, missing = 200, None, 0
+                outer.paths.append(self.path)
+                status, headers, missing = 200, {}, 0
                 try:
                     body = json.dumps(outer.handler(request)).encode()
                 except Trouble as trouble:
                     time.sleep(trouble.hang)
-                    status, body, retry_after = trouble.status, trouble.body, trouble.retry_after
+                    status, body, headers = trouble.status, trouble.body, trouble.headers
                     missing = 10 * trouble.cut  # the connection ends before the body does
                 try:
                     self.send_response(status)
-                    if retry_after:
-                        self.send_header("Retry-After", retry_after)
+                    for name, value in headers.items():
+                        self.send_header(name, value)
                     self.send_header("Content-Type", "application/json")
                     self.send_header("Content-Length", str(len(body) + missing))
                     self.end_headers()

@@ -1,16 +1,17 @@
 """Asking a model: the judge's contract, its client and routes, pace and prices, the embedded judge, and sampling."""
 
 from .base import Answer, Judge, Reply, Usage
-from .client import LiteLLMJudge, default_model
+from .client import LiteLLMJudge
 from .faults import Access, Fault
 from .judges import judge_of
+from .local import default_model
 from .loops import concurrently, run, stream
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters
 from .prices import cost_of, facts
 from .responses import reply_of
-from .routes import redact
 from .sampling import METHODS, READOUTS, REPLIES, Question, Sampled, Sampling, Sequential
+from .secrets import keep_secret, keep_secrets_in, redact, without_keys
 
 __all__ = [
     "METHODS",
@@ -36,8 +37,11 @@ __all__ = [
     "default_model",
     "facts",
     "judge_of",
+    "keep_secret",
+    "keep_secrets_in",
     "redact",
     "reply_of",
     "run",
     "stream",
+    "without_keys",
 ]

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
 from ..errors import JudgeError
+from .direct import http_session, seconds_asked
 from .faults import Fault
-from .routes import first_line, http_session, import_litellm, seconds_asked
+from .litellm_route import first_line, import_litellm
 
 Body = Mapping[str, Any]
 State = Literal["under way", "ended", "refused"]

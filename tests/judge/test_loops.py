@@ -68,7 +68,7 @@ def within(seconds: float, work):
 
 @pytest.mark.parametrize("judge", [Cascading(), CascadingInThread()], ids=lambda judge: judge.name)
 def test_a_judge_may_ask_another_judge(judge: Judge):
-    ratings = within(20, lambda: list(geval(judge).rate_many(["text"] * 24)))
+    ratings = within(60, lambda: list(geval(judge).rate_many(["text"] * 24)))
     assert [rating.score for rating in ratings] == [4] * 24
 
 
@@ -79,13 +79,17 @@ def test_what_is_rated_may_come_from_ratings():
         yield from (f"text {i}" for i in range(24) if first.rate(f"text {i}").score == 4)
         yield from (rating.sample.output for rating in first.rate_many(["text"] * 24))
 
-    assert within(20, lambda: len(list(first.rate_many(chosen())))) == 48
+    assert within(60, lambda: len(list(first.rate_many(chosen())))) == 48
 
 
 def test_an_iterator_that_is_given_up_may_be_collected_in_any_thread():
     class Collecting(Plain):
+        asked = 0
+
         async def ask(self, messages, *, n=1, **_):
-            gc.collect()
+            if not self.asked % 8:
+                gc.collect()
+            self.asked += 1
             return await super().ask(messages, n=n)
 
     class Stuck(Plain):
@@ -102,7 +106,7 @@ def test_an_iterator_that_is_given_up_may_be_collected_in_any_thread():
             del ratings, circle
         return sum(rating.score == 4 for rating in geval(Collecting()).rate_many(["text"] * 24))
 
-    assert within(20, work) == 24
+    assert within(60, work) == 24
 
 
 def test_steps_are_written_while_calls_of_all_kinds_wait_for_them(monkeypatch, tmp_path):
@@ -118,7 +122,7 @@ def test_steps_are_written_while_calls_of_all_kinds_wait_for_them(monkeypatch, t
         await asyncio.sleep(0.01)
         return [rater.rate("text"), await waiting]  # the first blocks the loop that the second runs in
 
-    ratings = within(20, lambda: asyncio.run(both()))
+    ratings = within(60, lambda: asyncio.run(both()))
     threads = [threading.Thread(target=lambda: ratings.append(rater.rate("text"))) for _ in range(6)]
     threads += [threading.Thread(target=lambda: ratings.append(asyncio.run(rater.arate("text")))) for _ in range(6)]
     for thread in threads:
@@ -151,7 +155,7 @@ def test_what_is_under_way_when_a_run_stops_is_waited_for(as_completed: bool):
 
     judge, rated = Stopping(), []
 
-    error = within(20, lambda: ended(geval(judge), map(str, range(200)), rated, as_completed))
+    error = within(60, lambda: ended(geval(judge), map(str, range(200)), rated, as_completed))
     assert isinstance(error, JudgeError)
     assert 40 <= judge.asked <= 40 + 2 * judge.concurrency
     assert sum(rating.score is not None for rating in rated) == judge.asked - 1
