@@ -60,22 +60,6 @@ def show_batches(
     raise typer.Exit(Exit.BUSY if any(batch.stage != "ended" for batch in batches) else Exit.DONE)
 
 
-class Watch:
-    """Says how far a run's batches are, whenever that has changed."""
-
-    def __init__(self) -> None:
-        self._said: dict[int, str] = {}
-
-    def __call__(self, batches: list[Batch]) -> None:
-        """Say what is new of a ledger's batches."""
-        for batch in batches:
-            answered = f", {batch.done + batch.failed} answered" if batch.done + batch.failed else ""
-            line = f"batch {batch.number}: {batch.stage}, {batch.size} requests{answered}"
-            if batch.stage != "prepared" and self._said.get(batch.number) != line:
-                self._said[batch.number] = line
-                say(line, "")
-
-
 def _unsure(ledger: Ledger, number: str) -> Batch:
     """The batch of this number, if it is one of which nobody knows whether it was sent."""
     for batch in ledger.batches():

@@ -92,10 +92,10 @@ class JudgeOptions:
         if output is None:
             raise InputError("--batch needs an --output: what is under way is kept beside it")
         from ..judge.batches import BatchJudge
-        from .batches import Watch
+        from ..runs.progress import BatchWatch
 
         ledger = output.with_name(f"{output.stem}.batches.db")
-        return BatchJudge(**given, options=options, batch=ledger, wait=wait, watch=Watch())
+        return BatchJudge(**given, options=options, batch=ledger, wait=wait, watch=BatchWatch())
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from .. import report
 from ..judge.client import LiteLLMJudge
+
+if TYPE_CHECKING:
+    from ..judge.ledger import Batch
 
 errors = Console(stderr=True)
 
@@ -44,6 +48,22 @@ def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
 def say(note: str, style: str = "yellow") -> None:
     """A remark on standard error."""
     errors.print(report.plain(note, 500), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+class BatchWatch:
+    """Says how far a run's batches are, whenever that has changed."""
+
+    def __init__(self) -> None:
+        self._said: dict[int, str] = {}
+
+    def __call__(self, batches: list[Batch]) -> None:
+        """Say what is new of a ledger's batches."""
+        for batch in batches:
+            answered = f", {batch.done + batch.failed} answered" if batch.done + batch.failed else ""
+            line = f"batch {batch.number}: {batch.stage}, {batch.size} requests{answered}"
+            if batch.stage != "prepared" and self._said.get(batch.number) != line:
+                self._said[batch.number] = line
+                say(line, "")
 
 
 def say_faults(judge: LiteLLMJudge) -> None:
