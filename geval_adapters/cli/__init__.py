@@ -8,7 +8,7 @@ import sys
 
 from ..errors import BusyError, GEvalError
 from ..runs.progress import say
-from . import audit, batches, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, score, tasks
+from . import audit, batches, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, read, score, tasks
 from .app import app
 from .ending import Exit
 
@@ -26,6 +26,7 @@ __all__ = [
     "meta_eval",
     "prompt",
     "rank",
+    "read",
     "score",
     "tasks",
 ]

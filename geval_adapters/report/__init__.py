@@ -10,6 +10,7 @@ from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
 from .summary import Summary, cost, estimates_table, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, print_sections, table
+from .unread import unread_lines, unread_sections, warnings_of
 
 __all__ = [
     "LEVELS",
@@ -47,4 +48,7 @@ __all__ = [
     "summary_table",
     "table",
     "tokens",
+    "unread_lines",
+    "unread_sections",
+    "warnings_of",
 ]
