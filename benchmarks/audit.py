@@ -7,12 +7,15 @@ annotators. Nobody is asked: scores are drawn, and the figures and verdicts are 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # the arrays are small: more threads only wait for each other
 
 import numpy as np
 import numpy.typing as npt
@@ -244,16 +247,23 @@ KINDS: dict[str, dict[str, Kind]] = {
         "95 % share one score": Kind(one_score=0.95),
     },
 }
-NOISES: dict[str, tuple[float, ...]] = {"inconsistency": (0.05,), "length": (0.05, 0.2), "self-preference": (0.05, 0.2)}
+NOISES: dict[str, tuple[float, ...]] = {
+    "inconsistency": (0.05,),
+    "length": (0.1,),
+    "self-preference": (0.1,),
+    "source": (0.1, 0.2),
+    "steps": (0.1, 0.2, 0.25),
+    "recipe": (0.2,),
+}
 
 
-def cells(only: str | None) -> Iterator[tuple[str, str, Kind, float]]:
+def cells(only: Collection[str]) -> Iterator[tuple[str, str, Kind, float]]:
     for name in CHECKS:
-        if only in (None, name):
+        if name in only:
             for words, kind in KINDS.get(name, {"": PLAIN}).items():
-                for noise in NOISES.get(name, (0.1, 0.2, 0.25)):
+                for noise in NOISES.get(name, (0.25,)):
                     yield name, words, kind, noise
-            if name in SETTINGS or name in ("source", "facts"):
+            if name in ("steps", "source", "facts"):
                 yield name, "95 % share one score", Kind(one_score=0.95), 0.2
 
 
@@ -268,7 +278,7 @@ def main() -> None:
     parser.add_argument("--audits", type=int, default=1000)
     parser.add_argument("--planted", type=int, default=200)
     parser.add_argument("--resamples", type=int, default=300)
-    parser.add_argument("--only")
+    parser.add_argument("--only", nargs="*", default=list(CHECKS))
     options = parser.parse_args()
     own_ratings.bootstrap = partial(bootstrap, resamples=options.resamples)  # type: ignore[attr-defined]
     print("| check | data | reply noise | accused (± 2 SE) | ok | unclear | planted fault found |")

@@ -58,7 +58,7 @@ class Statistic:
             if math.isfinite(limit) and low <= limit <= high
         )
         items = self.figure.n * ratio**2
-        return math.ceil(items) if items < 100_000 else None
+        return math.ceil(items) if items < 100 * self.figure.n else None
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def audit_page(result: SideBySide) -> str:
     for audit in result.audits:
         cards = [
             Card(
-                f"{check.name}, {check.criterion}",
+                _name(audit, check),
                 check.verdict,
                 _tone(check),
                 " ".join(part for part in (_telling(check, with_paper=False), _wanted(check)) if part),
@@ -64,8 +64,10 @@ def audit_page(result: SideBySide) -> str:
         sections += _recipes(audit)
     for audit in result.audits:
         sections += _checks(audit, draws=True, several=several)
-    names = [f"{audit.judge}: " if several else "" for audit in result.audits]
-    answer = [name + sentence for name, audit in zip(names, result.audits, strict=True) for sentence in headline(audit)]
+    if several:
+        answer = [f"{audit.judge}: {headline(audit)[0]}" for audit in result.audits]
+    else:
+        answer = [sentence for audit in result.audits for sentence in headline(audit)]
     return page(f"Audit of {', '.join(audit.judge for audit in result.audits)}", sections, answer=answer)
 
 
@@ -90,9 +92,11 @@ def headline(audit: Audit) -> list[str]:
 def _table_of_verdicts(result: SideBySide) -> Section:
     """Checks by judges."""
     names = list(dict.fromkeys((check.name, check.criterion) for audit in result.audits for check in audit.checks))
+    several = len({criterion for _, criterion in names}) > 1
     own = [{(check.name, check.criterion): check for check in audit.checks} for audit in result.audits]
     rows = [
-        [f"{name}, {criterion}", *(_short(each.get((name, criterion))) for each in own)] for name, criterion in names
+        [f"{name}, {criterion}" if several else name, *(_short(each.get((name, criterion))) for each in own)]
+        for name, criterion in names
     ]
     return Section("judges side by side", ("", *(audit.judge for audit in result.audits)), rows)
 
@@ -121,6 +125,11 @@ def _shared(result: SideBySide) -> Iterator[Section]:
             [each.note] if each.note else [],
             lead=lead,
         )
+
+
+def _name(audit: Audit, check: Check) -> str:
+    """The check, and its criterion where there are several."""
+    return f"{check.name}, {check.criterion}" if len({each.criterion for each in audit.checks}) > 1 else check.name
 
 
 def _severity(check: Check) -> int:
@@ -153,7 +162,7 @@ def _checks(audit: Audit, draws: bool, several: bool) -> Iterator[Section]:
         judge = f", {audit.judge}" if several else ""
         wanted = _wanted(check)
         yield Section(
-            f"{check.name}, {check.criterion}{judge}",
+            f"{_name(audit, check)}{judge}",
             ("", *names) if names else (),
             [[plain(subject), *(cells.get((subject, name), "") for name in names)] for subject in subjects],
             [*([wanted] if wanted else []), *check.notes, f"{check.usage.requests} calls{failed}"],
@@ -176,7 +185,7 @@ def _wanted(check: Check) -> str:
     if check.needed:
         calls = f", {check.needed * check.calls:,} calls" if check.calls else ""
         return f"About {check.needed:,} items{calls} would make it clear."
-    return "More items alone would hardly make it clear."
+    return "It lies at the edge of what is tolerated: more items would hardly make it clear."
 
 
 def _telling(check: Check, with_paper: bool = True) -> str:

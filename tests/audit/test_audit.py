@@ -301,7 +301,7 @@ def test_an_audit_resumes_where_it_was_killed(geval, server: Server, tmp_path: P
     server.requests.clear()
     failed = [row for line in log.read_text().splitlines() if (row := json.loads(line))["error"]]
     assert geval(*command)[0] == 0
-    assert len(server.requests) == sum(row["usage"]["requests"] for row in failed) < asked / 5  # only these once more
+    assert len(server.requests) == sum(row["usage"]["requests"] for row in failed) < asked / 3  # only these once more
     code, out, _ = geval(*command[:2], "-c", "summeval/fluency", *command[6:])
     assert code == 0
     assert 100 < json.loads(out)["usage"]["requests"] <= 160  # what the log holds of the other criterion does not count
