@@ -130,7 +130,7 @@ def length_audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
 
 
 def self_preference_audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
-    liked = 0.4 * (world.system == 0) if fault else 0.0
+    liked = 0.5 * (world.system == 0) if fault else 0.0
     own = ratings(world, kind, {self_preference.BASE: says(world, noise, world.quality + liked)})
     return self_preference.conclude(own, world.system, [f"system {k}" for k in range(SYSTEMS)])
 

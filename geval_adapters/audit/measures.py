@@ -118,6 +118,17 @@ def reply_variance(replies: Floats) -> Floats:
         return np.asarray(np.where(k >= 2, (centred**2).sum(axis=0) / (k - 1), np.nan))
 
 
+def mean_difference(replies: Floats) -> Floats:
+    """The mean absolute difference between two replies to each item (replies × items); NaN for fewer than two replies.
+
+    >>> mean_difference(np.array([[1.0, 2.0], [1.0, 3.0], [2.0, np.nan]])).round(2).tolist()
+    [0.67, 1.0]
+    """
+    each = np.abs(np.array([one - other for one, other in combinations(replies, 2)]))
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nan_to_num(each).sum(axis=0) / (~np.isnan(each)).sum(axis=0))
+
+
 def exact_agreement(replies: Floats) -> Floats:
     """The share of the pairs of replies to each item that are equal; NaN for fewer than two replies.
 

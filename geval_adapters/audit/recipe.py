@@ -9,7 +9,7 @@ from ..agreement.intervals import Figure
 from ..criteria import Criterion
 from .checks.common import PREFERRED, TEMPERATURES
 from .checks.granularity import WAYS
-from .checks.inconsistency import REPEATABLE
+from .checks.inconsistency import APART, REPEATABLE
 from .checks.steps import STORED_STEPS, WRITTEN
 from .ratings import GAIN
 from .results import Check, Choice, Recipe
@@ -68,7 +68,7 @@ def recipe(
     choices.append(Choice("scale", scale, why, measured("granularity")))
 
     analysis = winner("temperature", [f"analysis first, temperature {each:g}" for each in TEMPERATURES])
-    steady = figures("inconsistency", "standard error of a reply").get("samples")
+    steady = figures("inconsistency", APART).get("samples")
     wavers = steady is not None and steady.low is not None and steady.low > REPEATABLE
     averaged = bool(analysis and not analysis.endswith(" 0")) or bool(best and best.endswith("averaged")) or wavers
     form = "analyze_rate" if analysis else "rate_explain"
@@ -76,7 +76,7 @@ def recipe(
     why = because(analysis, "temperature", f"{tried}: the cheapest is no chain of thought (Table 6)")
     choices.append(Choice("form", form, why, measured("temperature")))
     if wavers and steady:
-        why = f"the standard error of one reply is {steady.value:.2f} of the scale"
+        why = f"two replies lie {steady.value:.2f} of the scale apart"
     else:
         why = "averages agree better" if averaged else "the cheapest is one reply at temperature 0 (Table 6)"
     if not averaged:

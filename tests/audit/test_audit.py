@@ -190,6 +190,24 @@ def test_equal_questions_are_asked_once_and_a_retest_is_another_draw():
     assert sum(asked.values()) == len(asked) + 12 + 1  # and one to learn whether the judge has log-probabilities
 
 
+@pytest.mark.parametrize("scale", ["0-1", "1-3", "1-5"])
+@pytest.mark.parametrize("one_score", [0.5, 0.95])
+def test_a_judge_whose_replies_agree_in_nine_of_ten_is_not_inconsistent_whatever_the_prevalence(
+    scale: str, one_score: float
+):
+    rng = np.random.default_rng(4)
+    values = np.array(Scale.of(scale).values)
+    items = []
+    for place in range(100):
+        usual = len(values) - 1 if rng.random() < one_score else int(rng.integers(len(values)))
+        near = usual - 1 if usual else 1
+        replies = tuple(float(values[near if rng.random() < 0.05 else usual]) for _ in range(4))
+        items.append(meta_eval.Item(str(place), str(place // 5), None, replies[0], None, replies))
+    judged = meta_eval.JudgedFile("x", {item.id: item for item in items}, 0)
+    criterion = load_criteria()["summeval/consistency"].on(scale)
+    assert verdicts(audit_ratings(judged, criterion, ["inconsistency"])) == {"inconsistency": "ok"}
+
+
 def test_an_unclear_verdict_says_how_many_items_would_make_it_clear():
     found = run(synthetic.Waverer(), ["persona"], samples=synthetic.samples(7, 1))
     check = found.checks[0]
@@ -324,7 +342,7 @@ def test_the_recipe_follows_what_was_measured():
     assert "--scale 1-10 --form rate_explain --steps none --n 1 --temperature 0 --readout samples" in steady.command
     assert "--n 20 --temperature 1 --readout samples" in wavering.command
     replies = next(choice for choice in wavering.choices if choice.option == "replies")
-    assert replies.measured and "standard error of one reply" in replies.reason
+    assert replies.measured and "replies lie 0." in replies.reason
 
 
 @pytest.mark.parametrize(
@@ -356,7 +374,7 @@ def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_p
     found = {check["name"]: check for check in json.loads(out)["checks"]}
     assert set(found) == {"granularity", "inconsistency", "length", "self-preference"}
     told = {each["name"]: each["figure"]["value"] for each in found["inconsistency"]["statistics"]}
-    assert (told["α"], told["exact agreement"], told["standard error of a reply"]) == (
+    assert (told["α"], told["exact agreement"], told["two replies lie apart"]) == (
         1,
         1,
         0,

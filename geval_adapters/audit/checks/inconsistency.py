@@ -1,8 +1,9 @@
 """Whether the judge says the same twice, and under prompts that mean the same (Stureborg et al. 2024, Tables 5 and 7).
 
 Krippendorff's α compares the disagreement of an item's replies with that between items: where nearly all items get one
-score it is low for a judge that hardly ever contradicts itself. It stands beside what harms a user's decision, the
-standard error of a single reply in points of the scale.
+score it is low for a judge that hardly ever contradicts itself. So what counts is what harms a user's decision: how far
+two replies to the same output lie apart, as a share of the scale. α stands beside it, with exact agreement and the
+standard error of a single reply in points.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from ..results import Check, Statistic
 from .common import SCALES, rated, stureborg
 
 REPEATABLE = 0.15
-"""The standard error of one reply, as a share of the scale, that is tolerated: two replies then differ by more than .4
-of the scale in one of twenty items (2.77 standard errors; Bland & Altman 1999, "Measuring agreement", §4)."""
+"""How far two replies to the same output may lie apart on average, as a share of the scale: .6 of a point on 1-5, or a
+yes that becomes a no for one output in seven."""
+APART = "two replies lie apart"
 COMPARED = ("1-10", "1-100")
 TOGETHER = "alone or with others"
 
@@ -112,27 +114,27 @@ _INCONSISTENT = Check(
     advice="Average: log-probabilities where the judge has them, else 20 replies (`--n 20 --temperature 1`), which"
     " brings the standard error down by √20; and compare only ratings with equal signatures.",
     notes=[
-        "α is low where nearly all items share one score, however seldom replies differ: what counts is the standard"
-        " error of a single reply."
+        "α is low where nearly all items share one score, however seldom replies differ: what counts is how far two"
+        " replies lie apart, as a share of the scale."
     ],
 )
 
 
 def between_replies(replies: Floats, ratings: Ratings, criterion: Criterion) -> list[Statistic]:
-    """α, exact agreement, and the standard error of a single reply as a share of the scale and in points."""
+    """How far replies lie apart, the standard error of a single one in points, exact agreement, and α."""
     if len(replies) < 2:
         raise Unmeasurable("the ratings rest on one reply each: rate with --n 20 --readout samples")
     kept = (~np.isnan(replies)).sum(axis=0) >= 2
     own = replace(ratings, documents=[ratings.documents[place] for place in np.flatnonzero(kept).tolist()])
     replies = replies[:, kept]
-    variance = own.over(mean, measures.reply_variance(replies), within=(0, 1))
-    error = _root(variance)
+    apart = own.over(mean, measures.mean_difference(replies), within=(0, 1))
+    error = _root(own.over(mean, measures.reply_variance(replies), within=(0, 1)))
     points = _mapped(error, lambda value: value * ratings.span)
     agreed = own.over(mean, measures.exact_agreement(replies), within=(0, 1))
     agree = own.over(lambda each, weights: alpha(replies, weights), np.zeros(replies.shape[1]), within=(-1, 1))
     return [
-        Statistic("samples", "standard error of a reply", error, (0.0, REPEATABLE)),
-        Statistic("samples", "in points", points),
+        Statistic("samples", APART, apart, (0.0, REPEATABLE)),
+        Statistic("samples", "standard error of a reply, in points", points),
         Statistic("samples", "exact agreement", agreed),
         Statistic("samples", "α", agree, None, stureborg("samples", criterion)),
     ]
