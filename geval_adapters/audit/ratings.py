@@ -118,17 +118,17 @@ class Ratings:
         least, most = self.reliability or UNKNOWN
         figures = [at(each) for each in np.linspace(least, most, 5 if most > least else 1)]
         middle = figures[len(figures) // 2]
-        if middle.value is None:
-            return middle, "people's scores are mostly noise"
-        ends = [(each.low, each.high) for each in figures]
-        lows = [low for low, _ in ends if low is not None]
-        highs = [high for _, high in ends if high is not None]
-        if len(lows) < len(ends):
-            why_not = middle.why_not or "no interval: cannot be told apart from noise in people's scores"
-            return replace(middle, low=None, high=None, why_not=why_not), "people's scores may be mostly noise"
         said = "said to be" if self.reliability else "not known, and taken to be anywhere in"
         given = f"{least:g} to {most:g}" if most > least else f"{least:g}"
-        return replace(middle, low=min(lows), high=max(highs)), f"the reliability of people's scores is {said} {given}"
+        assumed = f"the reliability of people's scores is {said} {given}"
+        if middle.low is None or middle.high is None:
+            return middle, assumed
+        lows = [each.low for each in figures if each.low is not None]
+        highs = [each.high for each in figures if each.high is not None]
+        if len(lows) < len(figures):
+            why_not = "no interval: at the lower limit people's scores would be mostly noise"
+            return replace(middle, low=None, high=None, method="", why_not=why_not), assumed
+        return replace(middle, low=min(lows), high=max(highs)), assumed
 
     def changes(
         self, base: str, papers: Mapping[str, str], tolerated: tuple[float, float] | None = SMALL

@@ -337,6 +337,50 @@ def test_the_recipe_runs_as_it_is_printed(geval, server: Server, tmp_path: Path)
     assert json.loads(out)["criteria"][0]["n"] == 20
 
 
+def test_the_recipe_repeats_what_the_audit_was_given(geval, server: Server, tmp_path: Path):
+    server.handler = scripted
+    rows = [json.loads(line) for line in write_samples(tmp_path / "in.jsonl").read_text().splitlines()]
+    named = [{"text" if key == "output" else key: value for key, value in row.items()} for row in rows]
+    (tmp_path / "named.jsonl").write_text("".join(json.dumps(row) + "\n" for row in named))
+    code, out, _ = geval("audit", "named.jsonl", "-c", "summeval/coherence", "-m", "openai/judge", "--field",
+                         "output=text", "--limit", "12", "--timeout", "30", "--checks", "length")  # fmt: skip
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("geval score"))
+    assert "--field output=text --limit 12 --timeout 30" in line
+    code, out, _ = geval(*shlex.split(line)[1:], "--json")
+    assert code == 0
+    assert json.loads(out)["criteria"][0]["n"] == 12
+
+
+def test_judges_stand_side_by_side_and_a_jury_of_like_minded_ones_is_one_judge(geval, server: Server, tmp_path: Path):
+    server.handler = scripted
+    code, out, _ = geval("audit", write_samples(tmp_path / "in.jsonl"), "-c", "summeval/coherence", "-m", "openai/one",
+                         "-m", "openai/two", "--checks", "length,persona", "--html", "page.html", "--json")  # fmt: skip
+    assert code == 0
+    told = json.loads(out)
+    assert [audit["judge"] for audit in told["audits"]] == ["openai/one", "openai/two"]
+    [shared] = told["shared"]
+    assert shared["errors"][0][1] == pytest.approx(1)  # they say the same of the same prompt
+    assert shared["effective"] == pytest.approx(1)
+    text = Path("page.html").read_text(encoding="utf-8")
+    assert "judges side by side" in text and "2 judges are worth 1.0" in text
+
+
+def test_several_annotators_are_averaged_and_their_noise_is_allowed_for(geval, server: Server, tmp_path: Path):
+    server.handler = scripted
+    rng = np.random.default_rng(0)
+    rows = [json.loads(line) for line in write_samples(tmp_path / "in.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["scores"] = {"coherence": [row["scores"]["coherence"] + each for each in rng.normal(0, 0.5, 3)]}
+    (tmp_path / "three.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    command = ("-c", "summeval/coherence", "-m", "openai/judge", "--checks", "length", "--json")
+    code, out, _ = geval("audit", "three.jsonl", *command)
+    assert code == 0
+    assert "noise in people's scores is taken from their differences" in out
+    assert "taken to be anywhere in 0.3 to 1" in geval("audit", "in.jsonl", *command)[1]
+    assert "is said to be 0.5 to 0.8" in geval("audit", "in.jsonl", *command, "--reliability", "0.5-0.8")[1]
+
+
 def test_the_recipe_follows_what_was_measured():
     steady, wavering = (run(judge(), ["inconsistency"]).recipes[0] for judge in (synthetic.Unbiased, synthetic.Random))
     assert "--scale 1-10 --form rate_explain --steps none --n 1 --temperature 0 --readout samples" in steady.command
@@ -352,6 +396,7 @@ def test_the_recipe_follows_what_was_measured():
         (("in.jsonl", "-c", "fluency", "-m", "openai/judge", "--checks", "lenght"), "'lenght' is not one of length"),
         (("--ratings", "in.jsonl", "-c", "fluency", "--checks", "attack"), "'attack' needs a judge"),
         (("--ratings", "in.jsonl", "-c", "fluency", "-c", "coherence"), "one --criterion at a time"),
+        (("in.jsonl", "-c", "fluency", "-m", "openai/judge", "--reliability", "7"), "above 0 and up to 1"),
         (("in.jsonl", "-c", "fluency", "-m", "openai/judge", "--output", "in.jsonl"), "name another --output"),
     ],
 )
