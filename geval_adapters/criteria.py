@@ -183,6 +183,7 @@ class Criterion:
         optional: fields shown only where a sample has them.
         origin: where the criterion and its scale come from.
         examples: rated texts that a judge is shown, all but those that belong to the sample's own document.
+        anchors: what a score of the scale means, in words that the judge reads; on another scale there are none.
 
     >>> polite = Criterion("politeness", "Is the reply polite?", Scale.of("0-1"))
     >>> polite.label
@@ -199,6 +200,7 @@ class Criterion:
     optional: tuple[Field, ...] = ()
     origin: str = ""
     examples: tuple[Example, ...] = ()
+    anchors: Mapping[float, str] = field(default_factory=dict, hash=False)
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "str_strip_whitespace": True}
 
@@ -207,6 +209,8 @@ class Criterion:
             raise InputError(f"criterion {self.name!r} needs a name and a definition")
         for name in (*self.needs, *self.optional):
             one_of("field of a sample", name, FIELDS)
+        if wrong := [value for value in self.anchors if value not in self.scale.values]:
+            raise InputError(f"criterion {self.name!r} has an anchor for {wrong[0]:g}, not on {self.scale}")
         for each in self.examples:
             if not self.scale.low <= each.score <= self.scale.high:
                 raise InputError(f"criterion {self.name!r} has an example rated {each.score:g}, not on {self.scale}")
@@ -224,7 +228,7 @@ class Criterion:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change whenever anything that the judge reads of it changes."""
-        unread = {"origin"} if self.examples else {"origin", "examples"}
+        unread = {"origin", *(name for name in ("examples", "anchors") if not getattr(self, name))}
         parts = {key: value for key, value in asdict(self).items() if key not in unread}
         return digest(json.dumps(parts, sort_keys=True))
 
@@ -235,7 +239,19 @@ class Criterion:
 
     def on(self, scale: ScaleLike) -> Criterion:
         """The same criterion on another scale."""
-        return replace(self, scale=Scale.of(scale))
+        other = Scale.of(scale)
+        return replace(self, scale=other, anchors=self.anchors if other.values == self.scale.values else {})
+
+    @property
+    def meaning(self) -> str:
+        """The definition, and below it what each score means that has an anchor.
+
+        >>> print(Criterion("tone", "How kind is it?", Scale.of("1-3"), anchors={1: "rude", 3: "warm"}).meaning)
+        How kind is it?
+        1: rude
+        3: warm
+        """
+        return "\n".join([self.definition, *(f"{value:g}: {self.anchors[value]}" for value in sorted(self.anchors))])
 
 
 def prompts_folder() -> Path:
@@ -314,7 +330,13 @@ def find_criterion(spec: str | Criterion | Mapping[str, Any], scale: ScaleLike |
     1.0
     """
     criterion = _find(spec)
-    return criterion if scale is None else criterion.on(scale)
+    if scale is None:
+        return criterion
+    if criterion.anchors and Scale.of(scale).values != criterion.scale.values:
+        raise InputError(
+            f"criterion {criterion.name!r} has anchors for {criterion.scale}, and none for {Scale.of(scale)}"
+        )
+    return criterion.on(scale)
 
 
 def _find(spec: str | Criterion | Mapping[str, Any]) -> Criterion:

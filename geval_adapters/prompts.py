@@ -320,7 +320,7 @@ def criterion_words(criterion: Criterion) -> dict[str, Any]:
     return {
         "intro": wording("tasks")[criterion.task]["intro"],
         "label": criterion.label,
-        "definition": criterion.definition,
+        "definition": criterion.meaning,
         "question": question,
         "scale": str(criterion.scale),
         "allowed": allowed(criterion.scale),

@@ -9,7 +9,7 @@ from .ranking import ranking_page, ranking_sections
 from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
 from .summary import Summary, cost, estimates_table, print_rationales, ratings_table, summary_table, tokens
-from .terminal import plain, print_sections, table
+from .terminal import plain, plain_lines, print_sections, table
 from .unread import unread_lines, unread_sections, warnings_of
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "number",
     "page",
     "plain",
+    "plain_lines",
     "print_rationales",
     "print_sections",
     "ranking_page",

@@ -336,3 +336,49 @@ def test_two_criteria_of_one_name_are_two_on_the_page(server: Server, geval):
     import re
 
     assert len(set(re.findall(r"Mean (quality@\w+): 4.250", Path("page.html").read_text()))) == 2
+
+
+ANCHORED = """
+name: tone
+definition: How kind is the answer?
+scale: 1-3
+anchors: {1: "rude, or mocking", 3: warm}
+"""
+
+
+def test_what_a_score_means_is_told_to_the_judge_and_in_the_list(server: Server, geval):
+    lines("in.jsonl", ROW)
+    Path("tone.yaml").write_text(ANCHORED)
+    geval("score", "in.jsonl", "-c", "tone.yaml", "-m", MODEL)
+    assert "How kind is the answer?\n1: rude, or mocking\n3: warm\n" in server.requests[0]["messages"][0]["content"]
+    code, out, _ = geval("criteria", "tone.yaml")
+    assert code == 0
+    assert "anchors:\n  1: rude, or mocking\n  3: warm\n" in out
+    _, out, _ = geval("criteria", "tone.yaml", "--json")
+    assert json.loads(out)["anchors"] == {"1": "rude, or mocking", "3": "warm"}
+    code, _, err = geval("score", "in.jsonl", "-c", "tone.yaml", "-m", MODEL, "--scale", "1-10")
+    assert code == 2
+    assert "criterion 'tone' has anchors for 1-3, and none for 1-10" in err
+    Path("tone.yaml").write_text(ANCHORED.replace("3: warm", "4: warm"))
+    code, _, err = geval("criteria", "tone.yaml")
+    assert code == 2
+    assert "criterion 'tone' has an anchor for 4, not on 1-3" in err
+
+
+def test_anchors_change_what_a_criterion_is_and_their_absence_does_not(geval):
+    from geval_adapters import load_criteria
+    from geval_adapters.criteria import find_criterion
+
+    Path("tone.yaml").write_text(ANCHORED)
+    with_anchors = find_criterion("tone.yaml")
+    Path("tone.yaml").write_text(ANCHORED.partition("anchors")[0])
+    assert find_criterion("tone.yaml").hash != with_anchors.hash
+    assert load_criteria()["coherence"].hash == "84d4d681"
+
+
+def test_an_empty_reply_says_how_it_ended(server: Server, geval):
+    server.handler = lambda request: completion("", finish="content_filter")
+    lines("in.jsonl", ROW)
+    code, _, err = geval("score", "in.jsonl", "-c", "coherence", "-m", MODEL, "--readout", "samples", "--n", 1)
+    assert code == 1
+    assert "1 not rated: the reply is empty (finish reason: content_filter)" in err
