@@ -373,7 +373,7 @@ def _why_unread(reply: Reply, reading: Reading, logprobs: bool) -> str | None:
         return f"the judge refused: {reply.refusal[:200]}"
     if reply.cut and reading.score is None:
         return "the reply was cut off before its rating, for lack of room (finish reason: length)"
-    if not reply.text.strip():
+    if reading.score is None and not reply.text.strip():
         return f"the reply is empty (finish reason: {reply.finish or 'not told'})"
     if logprobs and not reply.logprobs:
         return "the reply has no log-probabilities (readout auto or samples does without)"

@@ -37,7 +37,7 @@ def test_a_file_is_rated_to_the_last_row(server: Server, geval):
     assert list(first) == [
         "id", "doc_id", "system_id", "criterion", "score", "normalized", "distribution", "coverage", "bounds",
         "std_error", "method", "n_valid", "n_failed", "rationale", "error", "usage", "signature", "human",
-        "output", "sample",
+        "output", "reference", "sample",
     ]  # fmt: skip
     assert first["score"] == pytest.approx(4.25)
     assert first["normalized"] == pytest.approx(0.8125)
