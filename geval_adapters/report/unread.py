@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..agreement.unread import Gap, Unread
 from .sections import Section
 from .terminal import plain
+
+if TYPE_CHECKING:
+    from ..agreement.unread import Gap, Unread
 
 SHOWN = 5
 """Replies that are shown, and groups of one axis."""
