@@ -147,12 +147,12 @@ def source_audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
 def settings_audit(
     base: str, names: list[str], conclude: Callable[[Ratings], Check], averaged: int = 1
 ) -> Callable[[World, Kind, float, bool], Check]:
-    """Settings of which one moves ratings down by a quarter of the scale where a fault is planted."""
+    """Settings of which one moves ratings down by a third of the scale where a fault is planted."""
 
     def audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
         scores = {base: says(world, noise), RETEST: says(world, noise)}
         for place, name in enumerate(names):
-            moved = world.quality - (0.25 if fault and place == 0 else 0.0)
+            moved = world.quality - (0.33 if fault and place == 0 else 0.0)
             each = [says(world, noise, moved) for _ in range(averaged if "temperature" in name else 1)]
             scores[name] = np.mean(each, axis=0)
         return conclude(ratings(world, kind, scores))
