@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..criteria import Criterion, load_criteria
 from ..errors import InputError
 from ..rows import read_rows
 from .prediction import Drawn, drawn
@@ -194,7 +195,7 @@ def _with_human(ratings: Joined) -> Joined:
 def _with_labels(
     ratings: Joined, path: str | Path, columns: Mapping[str, str] | None, taken: set[tuple[str, str | None]] | None
 ) -> Joined:
-    given = read_labels(path, ratings.criterion, columns=columns)
+    given = read_labels(path, _criterion(ratings), columns=columns)
     own = {item.id: item for item in ratings.items if not taken or (item.id, item.system) not in taken}
     about: dict[str, list[Label]] = defaultdict(list)
     pairs, unknown = [], 0
@@ -228,6 +229,16 @@ def _with_labels(
         notes.append("nobody knows how the labelled items were chosen: taken as drawn at random")
     items = [_labelled(item, about[item.id]) if item.id in about else item for item in ratings.items]
     return replace(ratings, items=items, pairs=pairs, notes=tuple(notes))
+
+
+def _criterion(ratings: Joined) -> Criterion | str:
+    """The registered criterion, whose scale labels are checked by; its name where the ratings are on another scale."""
+    known = load_criteria().get(ratings.criterion)
+    if known is None:
+        return ratings.criterion
+    given = [score for item in ratings.items for score in (item.score, *item.distribution) if score is not None]
+    inside = all(known.scale.low <= score <= known.scale.high for score in given)
+    return known if inside else ratings.criterion
 
 
 def _elsewhere(label: Label, item: Rated) -> bool:

@@ -199,6 +199,7 @@ def test_what_is_odd_about_labels_is_said(estimate):
         (["r.jsonl", "--labels", "l.jsonl", "-c", "fluency"], "'fluency' has no ratings there, but coherence"),
         (["r.jsonl", "--labels", "l.jsonl", "--against", "s9"], "no rating is of system 's9'; there are s0, s1, s2"),
         (["r.jsonl", "--labels", "l.jsonl", "--field", "score"], "--field score: expected FIELD=COLUMN"),
+        (["known.jsonl", "--labels", "off.jsonl"], "score 9 is not on the scale of summeval/coherence (1-5)"),
         (["twice.jsonl", "--labels", "l.jsonl"], "the id '0/0' stands here a second time"),
         (["r.jsonl"], "no item of coherence has a label"),
     ],
@@ -207,6 +208,8 @@ def test_bad_usage_is_one_line(estimate, arguments: list[str], said: str):
     ratings, labels, _ = world()
     write("r.jsonl", ratings), write("l.jsonl", labels), write("twice.jsonl", [ratings[0], ratings[0]])
     write("far.jsonl", [label("nowhere", 3.0)])
+    write("known.jsonl", [row | {"criterion": "summeval/coherence"} for row in ratings])
+    write("off.jsonl", [label("0/0", 9.0, criterion="summeval/coherence")])
     write("mixed.jsonl", [*labels[:5], label(labels[5]["id"], 3.0)])
     code, _, err = estimate(*arguments)
     assert code == 2

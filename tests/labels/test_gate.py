@@ -67,7 +67,7 @@ def test_no_worse_than_the_baseline_is_paired_by_item(gate):
         row | {"id": row["id"] + "-old", "system_id": "old", "score": row["score"] - 0.2 + rng.normal(0, 0.1)}
         for row in ratings
     ]
-    old = [row | {"id": row["id"] + "-old", "score": row["score"] - 0.2} for row in labels]
+    old = [row | {"id": row["id"] + "-old", "score": max(1, row["score"] - 0.2)} for row in labels]
     write("old.jsonl", before), write("all.jsonl", labels + old)
     command = ("--baseline", "old.jsonl", "--json")
     code, out, _ = gate("--labels", "all.jsonl", *command)
