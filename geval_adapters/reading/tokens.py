@@ -164,6 +164,8 @@ class Content:
         if text is None:
             return cls(spelled.decode("utf-8", "replace"), tokens, 0)
         begins = spelled.rfind(text.strip().encode("utf-8", "replace"))
+        if begins < 0 and spelled.strip() and text.strip().encode("utf-8", "replace").endswith(spelled.strip()):
+            return cls(spelled.decode("utf-8", "replace"), tokens, 0)  # the reply was begun for the model
         if begins < 0:
             return "its log-probabilities belong to another text"
         return cls(text, tokens, begins - len(text[: len(text) - len(text.lstrip())].encode()))
