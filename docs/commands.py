@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.main import get_command
 
-from geval_adapters.cli import app
+from geval_adapters.cli.app import app
 
 HEAD = """# Every command
 

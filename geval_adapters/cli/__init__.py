@@ -8,8 +8,7 @@ import sys
 
 from ..errors import BusyError, GEvalError
 from ..runs.progress import say
-from . import audit, batches, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, read, score, tasks
-from .app import app
+from . import app, audit, batches, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, read, score, tasks
 from .ending import Exit
 
 __all__ = [
@@ -39,7 +38,7 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal or pipe that lacks a character gets a ? for it
             stream.reconfigure(errors="replace")
     try:
-        app()
+        app.app()
     except GEvalError as error:
         say(f"error: {error}", "bold red")
         sys.exit(Exit.BUSY if isinstance(error, BusyError) else Exit.USAGE)

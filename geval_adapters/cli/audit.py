@@ -16,7 +16,7 @@ from ..criteria import FORMS, Form, find_criterion
 from ..errors import InputError
 from ..judge.base import Usage
 from ..runs.log import RunLog
-from ..runs.progress import output_console, progress, say, say_faults
+from ..runs.progress import output_console, progress_bar, say, say_faults
 from .app import choice, verb
 from .ending import until_the_end, warn_of_embedded, write
 from .options import CriterionOption, HtmlOption, InputOptions, JsonOption, JudgesOptions, ResumeOption, words_of
@@ -95,7 +95,7 @@ def audit_judge(
     with RunLog(output, resume) if output else nullcontext() as log:
         requests = [Request(input, samples, chosen, judge, names, budget, seed, limits, command) for judge in judges]
         runs = [AuditRun(request, log) for request in requests]
-        with progress(sum(request.calls for request in requests), 0) as tick:
+        with progress_bar(sum(request.calls for request in requests), 0) as tick:
 
             def watch(failed: int, usage: Usage) -> None:
                 tick(failed, report.cost(usage))

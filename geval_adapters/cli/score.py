@@ -17,7 +17,7 @@ from ..criteria import OFF_GRID, Criterion, OffGrid
 from ..examples import Shots
 from ..judge.sampling import READOUTS, Readout
 from ..rating import GEval
-from ..runs.dry_run import Estimate, estimate
+from ..runs.dry_run import Estimate, estimate, estimates_table
 from ..runs.progress import output_console, say
 from ..runs.score import ScoreRun
 from .app import choice, verb
@@ -147,4 +147,4 @@ def _show_estimates(estimates: list[Estimate], as_json: bool) -> None:
         typer.echo(json.dumps([each.to_dict() for each in estimates], indent=2))
         return
     console = output_console()
-    console.print(report.estimates_table(estimates, console))
+    console.print(estimates_table(estimates, console))

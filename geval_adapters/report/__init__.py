@@ -4,11 +4,11 @@ from .agreement import LEVELS, agreement_page, agreement_sections
 from .audit import audit_page, audit_sections
 from .changes import changes_page, changes_sections
 from .labels import apart_section, estimate_page, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
-from .page import Items, Kind, page
+from .page import Items, Kind, html_page
 from .ranking import ranking_page, ranking_sections
 from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
-from .summary import Summary, cost, estimates_table, print_rationales, ratings_table, summary_table, tokens
+from .summary import Summary, cost, dollars, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, plain_lines, print_sections, table
 from .unread import unread_lines, unread_sections, warnings_of
 
@@ -27,16 +27,16 @@ __all__ = [
     "changes_page",
     "changes_sections",
     "cost",
+    "dollars",
     "estimate_page",
     "estimate_sections",
-    "estimates_table",
     "gate_junit",
     "gate_line",
     "gate_markdown",
     "gate_sections",
+    "html_page",
     "mean_of",
     "number",
-    "page",
     "plain",
     "plain_lines",
     "print_rationales",

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .page import Items, Kind, page
+from .page import Items, Kind, html_page
 from .sections import Section, number
 from .terminal import plain
 
@@ -93,7 +93,7 @@ def agreement_page(result: MetaEvaluation, levels: Sequence[str] = LEVELS) -> st
     )
     sections = [*agreement_sections(result, levels), *_pictures(result)]
     title = f"Agreement with people: {result.criterion}"
-    return page(title, sections, answer=_answer(result), picture=picture, items=_items(result))
+    return html_page(title, sections, answer=_answer(result), picture=picture, items=_items(result))
 
 
 def _best_baseline(result: MetaEvaluation) -> tuple[str, float] | None:

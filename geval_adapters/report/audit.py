@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .page import page
+from .page import html_page
 from .sections import Card, Section
 from .summary import cost
 from .terminal import plain
@@ -68,7 +68,7 @@ def audit_page(result: SideBySide) -> str:
         answer = [f"{audit.judge}: {headline(audit)[0]}" for audit in result.audits]
     else:
         answer = [sentence for audit in result.audits for sentence in headline(audit)]
-    return page(f"Audit of {', '.join(audit.judge for audit in result.audits)}", sections, answer=answer)
+    return html_page(f"Audit of {', '.join(audit.judge for audit in result.audits)}", sections, answer=answer)
 
 
 def headline(audit: Audit) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from .page import Items, Kind, page
+from .page import Items, Kind, html_page
 from .sections import Section, shown
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def changes_page(found: Sequence[Changes], texts: Texts, names: tuple[str, str],
             apart = change.difference
             cells.append([change.id, each.criterion, change.old, change.new, apart, abs(apart), new, old, new])
     sections = [*list(changes_sections(found, texts, names))[:1], Section("how they were made", notes=notes)]
-    return page(
+    return html_page(
         f"{names[1]} against {names[0]}", sections, answer=answer, picture=f'<div class="plots">{picture}</div>',
         items=Items(columns, cells),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from .page import page
+from .page import html_page
 from .sections import Section, shown
 from .terminal import plain
 
@@ -38,7 +38,7 @@ def estimate_page(estimations: Sequence[Estimation]) -> str:
     ends = [end for _, *values in drawn for end in values if end is not None]
     picture = plots.intervals(drawn, "people's mean, with 95 % intervals", span=plots.padded(ends)) if drawn else ""
     sections = [each for one in estimations for each in (*estimate_sections(one), apart_section(one))]
-    return page("What people would say", sections, answer=answer[:8], picture=picture)
+    return html_page("What people would say", sections, answer=answer[:8], picture=picture)
 
 
 def estimate_sections(found: Estimation, most: int = MOST) -> Iterator[Section]:

@@ -31,7 +31,7 @@ class Items:
     scales: dict[str, list[float]] = field(default_factory=dict)
 
 
-def page(
+def html_page(
     title: str,
     sections: Iterable[Section],
     *,

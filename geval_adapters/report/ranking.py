@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .page import Items, Kind, page
+from .page import Items, Kind, html_page
 from .sections import Section, number, shown
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def ranking_page(result: Ranked, texts: Mapping[tuple[str | None, str], str]) ->
     items = Items([columns[at] for at in there], [[row[at] for at in there] for row in rows])
     sections = [section for section in ranking_sections(result) if section.title != _RANKING.format(result.method)]
     title = f"Ranking by {result.criterion}"
-    return page(title, sections, answer=list(_answer(result)), picture=_picture(result), items=items)
+    return html_page(title, sections, answer=list(_answer(result)), picture=_picture(result), items=items)
 
 
 def _answer(result: Ranked) -> Iterator[str]:

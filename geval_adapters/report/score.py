@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from .page import Items, Kind, page
+from .page import Items, Kind, html_page
 from .sections import Section, shown
 from .summary import Summary, cost, tokens
 
@@ -52,7 +52,7 @@ def score_page(
     signatures = [signature for each in summaries.values() for signature in each.signatures]
     sections.append(Section("signatures", notes=signatures))
     picture = f'<div class="plots">{"".join(pictures)}</div>'
-    return page(title, sections, answer=answer, picture=picture, items=_items(criteria, rows, texts))
+    return html_page(title, sections, answer=answer, picture=picture, items=_items(criteria, rows, texts))
 
 
 def mean_of(rows: Sequence[Row]) -> Figure:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console, RenderableType
 from rich.text import Text
@@ -16,9 +16,6 @@ from ..judge.base import Usage
 from ..judge.sampling import most_replies
 from ..signature import Signature
 from .terminal import plain, table
-
-if TYPE_CHECKING:
-    from ..runs.dry_run import Estimate
 
 
 @dataclass
@@ -136,30 +133,6 @@ def print_rationales(ratings: Iterable[Mapping[str, Any]], console: Console) -> 
             console.print(Text.assemble((head, "bold"), plain(rating["rationale"], 800)))
 
 
-def estimates_table(estimates: Iterable[Estimate], console: Console) -> RenderableType:
-    """One row per criterion."""
-    rows = [
-        [
-            each.criterion,
-            str(each.ratings),
-            each.readout,
-            f"{each.requests:,}",
-            f"{each.prompt_tokens:,}",
-            f"{each.cacheable_tokens / max(1, each.prompt_tokens):.0%}",
-            f"{each.completion_tokens:,}",
-            _dollars(each.cost),
-            _dollars(each.cost_cached),
-            "-" if each.cost_batch is None else _dollars(each.cost_batch) + " (half, assumed)" * each.batch_is_half,
-        ]
-        for each in estimates
-    ]
-    heads = (
-        *("criterion", "ratings", "read by", "requests", "prompt tokens", "cacheable", "completion tokens at most"),
-        *("cost at most", "with a prefix cache", "with --batch"),
-    )
-    return table(heads, rows, console)
-
-
 def tokens(usage: Usage) -> str:
     """Prompt tokens, those of them that a cache served, and completion tokens."""
     return f"{usage.prompt_tokens:,} ({usage.cached_tokens:,}) / {usage.completion_tokens:,}"
@@ -167,10 +140,11 @@ def tokens(usage: Usage) -> str:
 
 def cost(usage: Usage) -> str:
     """Dollars, or that they are not known."""
-    return _dollars(usage.cost)
+    return dollars(usage.cost)
 
 
-def _dollars(cost: float | None) -> str:
+def dollars(cost: float | None) -> str:
+    """An amount, or that it is not known, or nothing."""
     return "unknown" if cost is None else "free" if cost == 0 else f"${cost:.4f}"
 
 

@@ -4,7 +4,7 @@ from .breaker import Breaker
 from .engine import LOCAL, Engine
 from .input import Input
 from .log import Log, RunLog, lock
-from .progress import errors, output_console, progress, say, say_faults
+from .progress import errors, output_console, progress_bar, say, say_faults
 from .rank import Groups, Known, Rank, RankRun, abreast, rank_here
 from .score import Rate, ScoreRun, rate_here
 
@@ -25,7 +25,7 @@ __all__ = [
     "errors",
     "lock",
     "output_console",
-    "progress",
+    "progress_bar",
     "rank_here",
     "rate_here",
     "say",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..judge.batch_apis import has_batches
 from ..judge.client import LiteLLMJudge
@@ -14,7 +14,11 @@ from ..judge.sampling import REPLIES
 from ..order import in_prefix_order
 from ..prompts import common_prefix
 from ..rating import GEval
+from ..report import dollars, table
 from ..samples import Sample
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 LEAST_CACHED = 1024
 """Tokens that must be shared before OpenAI's cache serves them, and those of most others."""
@@ -93,3 +97,27 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
         batch_is_half=not knows_batch_price(judge.name),
         readout="log-probabilities" if reads_logprobs else f"{n} samples",
     )
+
+
+def estimates_table(estimates: Iterable[Estimate], console: Console) -> RenderableType:
+    """What a dry run shows: one row per criterion."""
+    rows = [
+        [
+            each.criterion,
+            str(each.ratings),
+            each.readout,
+            f"{each.requests:,}",
+            f"{each.prompt_tokens:,}",
+            f"{each.cacheable_tokens / max(1, each.prompt_tokens):.0%}",
+            f"{each.completion_tokens:,}",
+            dollars(each.cost),
+            dollars(each.cost_cached),
+            "-" if each.cost_batch is None else dollars(each.cost_batch) + " (half, assumed)" * each.batch_is_half,
+        ]
+        for each in estimates
+    ]
+    heads = (
+        *("criterion", "ratings", "read by", "requests", "prompt tokens", "cacheable", "completion tokens at most"),
+        *("cost at most", "with a prefix cache", "with --batch"),
+    )
+    return table(heads, rows, console)

@@ -19,7 +19,7 @@ errors = Console(stderr=True)
 
 
 @contextmanager
-def progress(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
+def progress_bar(total: int, done: int) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on a terminal's standard error; nothing where that is piped."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

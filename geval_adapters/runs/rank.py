@@ -17,7 +17,7 @@ from ..signature import Signature
 from .breaker import Breaker
 from .input import Input
 from .log import RunLog
-from .progress import progress
+from .progress import progress_bar
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
@@ -95,7 +95,7 @@ class RankRun:
         """Rank each document's candidates."""
         if self._log:
             self._resume(self._log)
-        with progress(len(self.groups), 0) as tick:
+        with progress_bar(len(self.groups), 0) as tick:
             ranked = self._rank(self.comparer, self.groups, self._answered, self._keep, **options)
             async with aclosing(ranked) as documents:
                 async for name, document in documents:

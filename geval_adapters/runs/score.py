@@ -20,7 +20,7 @@ from ..signature import Signature
 from .breaker import Breaker
 from .input import Input
 from .log import Log
-from .progress import output_console, progress, say, say_faults
+from .progress import output_console, progress_bar, say, say_faults
 from .rank import check_kind
 
 
@@ -96,7 +96,7 @@ class ScoreRun:
         """Rate every sample by every criterion, those aside that have been."""
         if self._log:
             await self._resume(self._log)
-        with progress(self.data.total * len(self.gevals), len(self._done)) as tick:
+        with progress_bar(self.data.total * len(self.gevals), len(self._done)) as tick:
             at_once = len(self.gevals) if self.judge.opening else 1  # questions that are collected travel together
             for first in range(0, len(self.gevals), at_once):
                 ratings = [self._rate_by(geval, tick) for geval in self.gevals[first : first + at_once]]

@@ -298,7 +298,7 @@ def test_help_loads_no_heavy_library():
     heavy = ("litellm", "scipy", "numpy", "langchain_core", "langchain_classic", "lm_eval", "aiohttp", "jinja2", "yaml")
     probe = f"""
 import sys
-from geval_adapters.cli import app
+from geval_adapters.cli.app import app
 try:
     app(["--help"])
 finally:
