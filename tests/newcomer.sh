@@ -45,7 +45,7 @@ expect "core: a server that is not there is one line" 'cannot reach' env OPENAI_
 expect "core: import langchain_geval names the extra" "geval-adapters\[langchain\]" \
     core/bin/python -c $'try:\n    import langchain_geval\nexcept ImportError as error:\n    print(error)'
 expect "core: --engine ray names the extra" "geval-adapters\[ray\]" core/bin/geval score examples/answers.jsonl -c helpfulness --engine ray -m openai/x -o r
-touch x.parquet
+printf PAR1 > x.parquet
 expect "core: a Parquet file names the extra" "geval-adapters\[parquet\]" core/bin/geval score x.parquet -c helpfulness -m openai/x
 start() { core/bin/python - "$@" <<'PY'
 import subprocess, sys, time
