@@ -15,7 +15,7 @@ from . import prompts
 from .criteria import Criterion, OffGrid, ScaleLike, digest, find_criterion
 from .errors import GEvalError, InputError
 from .examples import Shots
-from .fence import ControlTokens
+from .fence import ControlTokens, sendable
 from .judge.base import Judge, Reply, Usage
 from .judge.judges import judge_of
 from .judge.loops import PerLoop, concurrently, run, stream
@@ -48,6 +48,7 @@ class Rating:
         n_valid, n_failed: replies that were read, and those that were not.
         rationale: what the judge said about it, where the form lets it.
         error: why there is no score.
+        unread: the replies that could not be read, each with the reason.
         usage: what it cost.
         signature: names all that could change the score; equal signatures mean comparable scores.
     """
@@ -68,6 +69,7 @@ class Rating:
     usage: Usage
     signature: Signature
     human: float | None = None
+    unread: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
         """One line: which sample, by what, how much, and how sure that is."""
@@ -99,6 +101,7 @@ class Rating:
             "n_failed": self.n_failed,
             "rationale": self.rationale,
             "error": self.error,
+            "unread": [{"reply": sendable(reply), "reason": sendable(reason)} for reply, reason in self.unread],
             "usage": vars(self.usage),
             "signature": str(self.signature),
             "human": self.human,
@@ -320,6 +323,7 @@ class GEval:
             method=sampled.method,
             rationale=self._rationale(sampled),
             usage=sampled.usage,
+            unread=sampled.unread,
             signature=self.sampling.signature(self.parts(), sampled),
             human=sample.human_score(self.criterion),
             **vars(sampled.combined),

@@ -62,6 +62,7 @@ class Sampled:
     Attributes:
         combined: all readings as one.
         text: the first reply that could be read.
+        unread: the replies that could not be read, each with the reason.
         reasoning: what the judge thought before it, where that is kept apart.
         cut: whether that reply ran out of room.
         method: how the replies were read, one of `METHODS`.
@@ -73,6 +74,7 @@ class Sampled:
 
     combined: Combined
     text: str
+    unread: tuple[tuple[str, str], ...]
     reasoning: str | None
     cut: bool
     method: Method
@@ -355,7 +357,11 @@ class _Replies:
         both = zip(self.replies, readings, strict=True)
         told = next((reply for (_, reply), reading in both if reading.score is not None), Reply(""))
         combined = combine(readings)
-        return Sampled(combined, told.text, told.reasoning, told.cut, method, n, self.usage, self.model, self.without)
+        missed = zip(self.replies, readings, strict=True)
+        unread = tuple((reply.text, reading.error or "") for (_, reply), reading in missed if reading.score is None)
+        return Sampled(
+            combined, told.text, unread, told.reasoning, told.cut, method, n, self.usage, self.model, self.without
+        )
 
 
 def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:

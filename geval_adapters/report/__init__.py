@@ -10,10 +10,11 @@ from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
 from .summary import Summary, cost, dollars, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, plain_lines, print_sections, table
-from .unread import unread_lines, unread_sections, warnings_of
+from .unread import SHOWN, unread_lines, unread_sections, warnings_of
 
 __all__ = [
     "LEVELS",
+    "SHOWN",
     "Card",
     "Items",
     "Kind",

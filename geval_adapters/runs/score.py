@@ -74,6 +74,8 @@ class ScoreRun:
         rate: Rate = rate_here,
         watch: Callable[[str, Mapping[str, Any]], None] = lambda key, row: None,
     ) -> None:
+        from ..agreement.unread import Unread
+
         self.judge = judge
         self.gevals = gevals
         self.data = data
@@ -89,6 +91,8 @@ class ScoreRun:
         self._breaker = Breaker(max_failures)
         self._first: list[tuple[str, Mapping[str, Any]]] = []
         self._done: set[tuple[str, str]] = set()
+        self._unread = {key: Unread() for key in self.summaries}
+        self._missed: list[dict[str, Any]] = []
         self._others = 0
         self._opened = False
 
@@ -156,6 +160,9 @@ class ScoreRun:
 
     def _count(self, key: str, row: Mapping[str, Any]) -> None:
         self.summaries[key].add(row)
+        self._unread[key].add(bool(row["n_failed"]), row["doc_id"], row["system_id"], row["human"])
+        missing = max(0, report.SHOWN - len(self._missed))
+        self._missed += [{"id": row["id"], **each} for each in (row.get("unread") or ())[:missing]]
         self._watch(key, row)
         if len(self._first) <= self.SHOWN:
             self._first.append((key, row))
@@ -183,6 +190,11 @@ class ScoreRun:
         for each in summaries:
             for reason, count in each.reasons.most_common():
                 say(f"{each.criterion}: {count} not rated: {reason}", "red")
+        for line in report.unread_lines(self._missed):
+            say(line, "red")
+        for unread in self._unread.values():
+            for warning in report.warnings_of(unread.gaps()):
+                say(f"warning: {warning}", "bold red")
         say_faults(self.judge)
         for note in self._notes():
             say(note)

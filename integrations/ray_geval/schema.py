@@ -26,6 +26,7 @@ RATING = pa.schema(
         "n_failed": pa.int64(),
         "rationale": pa.string(),
         "error": pa.string(),
+        "unread": pa.list_(pa.struct({"reply": pa.string(), "reason": pa.string()})),
         "usage": pa.struct(
             {
                 "prompt_tokens": pa.int64(),
