@@ -6,7 +6,7 @@ from .errors import BusyError, GEvalError, InputError, JudgeError, MissingPackag
 from .examples import Shots
 from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage
 from .rating import GEval, Rating
-from .reading import Reading, read_logprobs, read_text, read_verdict, read_verdict_logprobs
+from .reading import Reading, read_logprobs, read_many, read_text, read_verdict, read_verdict_logprobs
 from .samples import Sample, read_samples
 from .signature import Signature
 
@@ -47,6 +47,7 @@ __all__ = [
     "Verdict",
     "load_criteria",
     "read_logprobs",
+    "read_many",
     "read_samples",
     "read_text",
     "read_verdict",

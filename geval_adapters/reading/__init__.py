@@ -3,6 +3,7 @@
 from ..criteria import FORMS
 from .combined import Combined, combine
 from .distribution import MIN_COVERAGE, Reading
+from .several import read_many
 from .text import read_text
 from .tokens import read_logprobs
 from .verdict import LABELS, read_verdict, read_verdict_logprobs
@@ -15,6 +16,7 @@ __all__ = [
     "Reading",
     "combine",
     "read_logprobs",
+    "read_many",
     "read_text",
     "read_verdict",
     "read_verdict_logprobs",
