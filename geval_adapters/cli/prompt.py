@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .. import report
 from ..criteria import find_criterion
 from ..rating import GEval
 from ..samples import Sample
@@ -37,6 +38,6 @@ def show_prompt(
             typer.echo(json.dumps(messages, indent=2))
         else:
             for message in messages:
-                typer.echo(f"[{message['role']}]\n{message['content']}")
+                typer.echo(f"[{message['role']}]\n{report.plain_lines(message['content'])}")
             if prompt.start:
                 typer.echo(f"\n[assistant, where the model can continue it]\n{prompt.start}")
