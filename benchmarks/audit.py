@@ -173,7 +173,7 @@ def inconsistency_audit(world: World, kind: Kind, noise: float, fault: bool) -> 
 
 def dress_audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
     names = ["model's name", "verified badge", "Markdown"]
-    seen = {name: world.quality + (0.2 if fault and name == names[1] else 0.0) for name in names}
+    seen = {name: world.quality - (0.33 if fault and name == names[1] else 0.0) for name in names}
     scores = {dress.BARE: says(world, noise)} | {name: says(world, noise, each) for name, each in seen.items()}
     return dress.conclude(ratings(world, kind, scores), names)
 
