@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-import weakref
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import replace
@@ -24,6 +23,7 @@ from .cache import ReplyCache
 from .direct import DirectRoute
 from .faults import UNREACHABLE, Access, Fault, pause_after
 from .litellm_route import LiteLLMRoute
+from .loops import PerLoop
 from .marks import marked
 from .options import sendable_options
 from .pace import Budget, Pace
@@ -105,7 +105,8 @@ class LiteLLMJudge(Judge):
         self._access = Access()
         self._is_ready = False
         self._tokens_per_byte = 0.3  # an estimate on the safe side; replies tell better
-        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Here] = weakref.WeakKeyDictionary()
+        self._making = PerLoop(asyncio.Lock)
+        self._paces = PerLoop(self._new_pace)
         claude = "claude" in self.name and not self._goes_direct
         self.caches_what_is_marked = claude and bool(facts(self.name).get("supports_prompt_caching"))
         if max_cost is not None and self.price(1, 0, 0, 1) is None:
@@ -119,10 +120,14 @@ class LiteLLMJudge(Judge):
     def _provider(self) -> str:
         return self.name.partition("/")[0]
 
+    @property
+    def _model(self) -> str:
+        return self.name.partition("/")[2]
+
     @cached_property
     def _route(self) -> DirectRoute | LiteLLMRoute:
         base, key = self._given
-        model = self.name.partition("/")[2]
+        model = self._model
         if self._provider == "local":
             base, key = local.serve(model)
             model = "local"
@@ -138,7 +143,7 @@ class LiteLLMJudge(Judge):
     async def _ready(self) -> None:
         """Make the route, in a thread: importing LiteLLM or starting a server takes seconds."""
         if not self._is_ready:
-            async with self._here.making:
+            async with self._making.here():
                 if not self._is_ready:
                     await asyncio.to_thread(lambda: self._route)
                     self._is_ready = True
@@ -203,6 +208,8 @@ class LiteLLMJudge(Judge):
     ) -> Answer:
         await self._ready()
         most = self.parameters.most["n"]
+        if self._provider == "local":
+            messages = await asyncio.to_thread(local.inert_messages, messages, self._model)
         body: dict[str, Any] = {**self.options, "messages": list(messages)}
         if self.caches_what_is_marked:
             body["messages"][-1] = marked(messages[-1], shared, again=n > most)
@@ -276,7 +283,7 @@ class LiteLLMJudge(Judge):
 
     async def _send(self, body: dict[str, Any]) -> _Response:
         """One request, when its turn comes. Raises Fault, JudgeError or StopError."""
-        pace = self._here.pace
+        pace = self._paces.here()
         size, tokens, reserved = self._estimate(body)
         await pace.enter(tokens)
         began = time.monotonic()
@@ -338,12 +345,8 @@ class LiteLLMJudge(Judge):
         room = body.get("max_tokens") or body.get("max_completion_tokens") or 1024
         return size * self._tokens_per_byte, body.get("n", 1) * room
 
-    @property
-    def _here(self) -> _Here:
-        loop = asyncio.get_running_loop()
-        if (here := self._loops.get(loop)) is None:
-            here = self._loops[loop] = _Here(Pace(self.concurrency, self.rpm, self.tpm), asyncio.Lock())
-        return here
+    def _new_pace(self) -> Pace:
+        return Pace(self.concurrency, self.rpm, self.tpm)
 
     def _usage(self, counts: Counts | None, answered: str) -> Usage:
         if counts is None:
@@ -375,7 +378,7 @@ class LiteLLMJudge(Judge):
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process without what belongs to this one: the key, servers, connections, event loops."""
-        state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues", "_loops")}
+        state = {key: value for key, value in self.__dict__.items() if key not in ("_route", "_continues", "_paces")}
         state["_is_ready"] = False
         base = self._given[0]
         router = self._router and self._router.without_keys()
@@ -383,7 +386,7 @@ class LiteLLMJudge(Judge):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
-        self._loops = weakref.WeakKeyDictionary()
+        self._paces = PerLoop(self._new_pace)
 
 
 class _Response(NamedTuple):
@@ -392,10 +395,3 @@ class _Response(NamedTuple):
     replies: list[Reply]
     usage: Usage
     answered: str | None
-
-
-class _Here(NamedTuple):
-    """What belongs to one event loop."""
-
-    pace: Pace
-    making: asyncio.Lock

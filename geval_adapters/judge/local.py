@@ -12,7 +12,8 @@ import secrets
 import shutil
 import threading
 import zipfile
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,6 +31,9 @@ ANSWERS = {SMOLLM2: 64}
 what has lost its thread would go on until the context is full."""
 PERPLEXITY_TOKENS = 128
 """How many tokens of a text its perplexity is taken from."""
+
+_MARKUP = re.compile(r"<[^<>\s]{1,60}>|\[/?[A-Z_]{2,30}\]")
+"""What a control token may look like."""
 
 _starting = threading.Lock()
 
@@ -99,6 +103,30 @@ def serve(name: str) -> Endpoint:
         return _server(name)[0]
 
 
+def inert(text: str, name: str) -> str:
+    """A text in which a model's control tokens (`<|im_end|>`) are only text: a zero-width space breaks each of them.
+
+    llama.cpp's server tokenizes a chat after the template has been filled in, and cannot tell who wrote a token.
+    """
+    return _MARKUP.sub(
+        lambda match: match[0][0] + "\u200b" + match[0][1:] if _is_control(match[0], name) else match[0], text
+    )
+
+
+def inert_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[Mapping[str, str]]:
+    """The same for each message."""
+    return [{**message, "content": inert(message["content"], name)} for message in messages]
+
+
+@lru_cache(maxsize=4096)
+def _is_control(text: str, name: str) -> bool:
+    """Whether a text is one token, and more of them where control tokens are not looked for."""
+    control, plain = (
+        _post(serve(name), "/tokenize", {"content": text, "parse_special": parse})["tokens"] for parse in (True, False)
+    )
+    return len(control) < len(plain)
+
+
 def perplexity(text: str, name: str = SMOLLM2) -> float | None:
     """Perplexity of a text on its own under an embedded model: exp(−mean log-probability of its tokens).
 
@@ -116,7 +144,7 @@ def perplexity(text: str, name: str = SMOLLM2) -> float | None:
         JudgeError: the model cannot be started or asked.
     """
     endpoint = serve(name)
-    ids = _post(endpoint, "/tokenize", {"content": text})["tokens"][:PERPLEXITY_TOKENS]
+    ids = _post(endpoint, "/tokenize", {"content": text, "parse_special": False})["tokens"][:PERPLEXITY_TOKENS]
     if not ids:
         return None
     # A text begins where the model's texts begin; a model without such a token is given a line break.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from .base import log
 from .faults import Fault
+from .loops import PerLoop
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Parameters:
         self.refused: set[str] = set()
         self.most: dict[str, int] = {"top_logprobs": TOP_LOGPROBS, **most}
         self._taken: set[tuple[str, str]] = set()
-        self._learning = _locks()
+        self._learning = PerLoop(asyncio.Lock)
 
     def takes(self, name: str) -> bool:
         """Whether a parameter is believed to be taken."""
@@ -100,7 +100,7 @@ class Parameters:
                     request.succeeded()
                     return result, request.without()
                 if lock is None and request.teaches():
-                    lock = self._learning.setdefault(asyncio.get_running_loop(), asyncio.Lock())
+                    lock = self._learning.here()
                     await lock.acquire()
                     if not request.teaches():
                         lock.release()
@@ -135,16 +135,6 @@ class Parameters:
         self.refuse(facts["refused"])
         self.most |= facts["most"]
         self._taken.update((name, value) for name, value in facts["taken"])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_learning": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= state | {"_learning": _locks()}
-
-
-def _locks() -> weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]:
-    return weakref.WeakKeyDictionary()
 
 
 class _Request:

@@ -65,7 +65,11 @@ def reply_of(choice: Mapping[str, Any]) -> Reply:
     refusal, finish, logprobs = message.get("refusal"), choice.get("finish_reason"), choice.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, Mapping) else None
     if tokens:
-        tokens = _of_text(_checked(tokens), content or "")
+        tokens = _checked(tokens)
+        spelt = "".join(token["token"] for token in tokens)
+        if content and content != spelt and content.endswith(spelt):
+            content = spelt  # llama.cpp puts the beginning that it was given before the text
+        tokens = _of_text(tokens, content or "")
     return Reply(
         content or "",
         tokens or None,
