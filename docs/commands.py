@@ -22,6 +22,7 @@ EXAMPLES = {
     "compare": "geval compare ratings.jsonl ratings.jsonl",
     "prompt": "geval prompt helpfulness examples/answers.jsonl --form analyze_rate",
     "criteria": "geval criteria",
+    "read": "geval read examples/replies.jsonl --scale 1-5",
     "tasks": "geval tasks",
 }
 FIRST = ("score", "rank", "meta-eval", "audit")

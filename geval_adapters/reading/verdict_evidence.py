@@ -92,6 +92,7 @@ VERDICT_SUPPORTS = (
          r"[IS BOTH SAY GIVE] [OTHER STOPWORD TOO ARTICLE OF]{0,3} (?P<rating>TIE)", 64),
     VerdictRule("a tie", "They are the ‹same›.",
          r"IS [OTHER STOPWORD OF]{0,2} ARTICLE? (?P<rating>SAME) (?=[DOT COMMA NL STOPWORD]|END)", 64),
+    VerdictRule("at the beginning", "It's ‹B› for me", r"START ARTICLE? IS NAMED RATING (?=[AFTERIT]|END)", 66),
     VerdictRule("a tie", "‹Equally› good.", r"START [LEAD A]* (?P<rating>TIE)", 64),
     VerdictRule("a tie", "‹Neither› is better.", r"(?P<rating>NEITHER)", 60),
 )  # fmt: skip
