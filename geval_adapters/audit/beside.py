@@ -36,11 +36,11 @@ def shared_errors(runs: Sequence[AuditRun], criterion: Criterion) -> Shared:
     if np.isnan(ratings.people).all():
         return Shared(criterion.name, names, (), nothing, None, "without people's scores errors are not known")
     errors = [ratings.scores[name] - ratings.people for name in names]
-    known = bool((~np.isnan(ratings.noise)).sum() >= 10)
+    annotated = bool((~np.isnan(ratings.noise)).sum() >= 10)
     noise = np.where(np.isnan(ratings.noise), np.inf, ratings.noise)
 
     def r(one: Floats, other: Floats, variance: Floats, weights: Floats) -> Floats:
-        if not known:
+        if not annotated:
             return pearson(one, other, weights)
         variance = np.where(np.isinf(variance), np.nan, variance)
         return measures.error_correlation(one, other, measures.noise_of_people(variance, one, None, weights), weights)
@@ -58,7 +58,7 @@ def shared_errors(runs: Sequence[AuditRun], criterion: Criterion) -> Shared:
     worth = None if mean.value is None or 1 + (k - 1) * mean.value <= 0 else k / (1 + (k - 1) * mean.value)
     note = (
         "the noise in people's scores is taken out"
-        if known
+        if annotated
         else "noise in people's scores is in all judges' errors, so that they look more alike than they are"
     )
     return Shared(criterion.name, names, tuple(tuple(row) for row in each), mean, worth, note)

@@ -170,8 +170,8 @@ def noise_of_people(variance: Floats, people: Floats, reliability: float | None,
         weights: rows by items.
     """
     if reliability is None:
-        known = np.where(np.isnan(variance), 0.0, weights)
-        return mean(np.nan_to_num(variance), known)
+        several = np.where(np.isnan(variance), 0.0, weights)
+        return mean(np.nan_to_num(variance), several)
     return (1 - reliability) * _moments(weights, people)[1][0, 0]
 
 
@@ -192,8 +192,8 @@ def effect_beside_quality(judge: Floats, people: Floats, x: Floats, noise: Float
     left = quality * s[2, 2] - s[1, 2] ** 2
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = (s[0, 2] * quality - s[0, 1] * s[1, 2]) / left
-        told = left > 0.1 * s[1, 1] * s[2, 2]
-        return np.asarray(np.where(told, slope * np.sqrt(s[2, 2]), np.nan))
+        enough = left > 0.1 * s[1, 1] * s[2, 2]
+        return np.asarray(np.where(enough, slope * np.sqrt(s[2, 2]), np.nan))
 
 
 def system_gaps(judge: Floats, people: Floats, system: Floats, noise: Floats, weights: Floats) -> Floats:

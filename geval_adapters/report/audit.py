@@ -185,6 +185,8 @@ def _wanted(check: Check) -> str:
     if check.needed:
         calls = f", {check.needed * check.calls:,} calls" if check.calls else ""
         return f"About {check.needed:,} items{calls} would make it clear."
+    if check.telling is not None and check.telling.figure.why_not:
+        return f"{check.telling.figure.why_not[:1].upper()}{check.telling.figure.why_not[1:]}."
     return "It lies at the edge of what is tolerated: more items would hardly make it clear."
 
 

@@ -12,9 +12,9 @@ import pytest
 import synthetic
 from audits import BOTH, CONSISTENCY, fast, run, verdicts  # noqa: F401
 
-from geval_adapters import Sample, Scale, load_criteria
+from geval_adapters import Sample, Scale, load_criteria, report
 from geval_adapters.agreement import meta_eval
-from geval_adapters.audit import CHECKS, AuditRun, Request, audit_ratings
+from geval_adapters.audit import CHECKS, AuditRun, Request, SideBySide, audit_ratings
 from geval_adapters.audit.asking import Asking
 from geval_adapters.judge import local
 from geval_adapters.judge.base import Answer
@@ -221,3 +221,10 @@ def test_the_draw_depends_on_the_seed_and_spreads_over_documents():
     )
     assert first == again != other
     assert len({name.split("/")[0] for name in first[:12]}) == 12
+
+
+def test_too_few_documents_for_an_interval_are_named_as_the_reason():
+    found = run(synthetic.Unbiased(), ["persona"], samples=synthetic.samples(4, 5))
+    assert found.checks[0].verdict == "unclear"
+    page = report.audit_page(SideBySide((found,), ()))
+    assert "it needs 6 documents, and there are 4" in page

@@ -37,10 +37,10 @@ def conclude(rated: Rated, criterion: Criterion) -> Check:
     scores = ratings.scores[BASE]
     parts: list[Check] = []
     for subject in ("output", "source"):
-        known = [item.score for item in rated.items[subject]]
-        if not any(known):
+        perplexities = [item.score for item in rated.items[subject]]
+        if not any(perplexities):
             continue
-        x = np.log(np.array([np.nan if value is None else value for value in known]))
+        x = np.log(np.array([np.nan if value is None else value for value in perplexities]))
         paper = _PERPLEXITY.get(criterion.short_name, "") if subject == "output" else ""
         part = favour(subject, x, scores, ratings, "log perplexity", paper)
         low, span = criterion.scale.low, ratings.span

@@ -42,8 +42,8 @@ def favour(subject: str, x: Floats, scores: Floats, ratings: Ratings, axis: str,
                 )
     columns = {"judge": scores, "people": people}
     series = {name: [pair for pair in zip(x.tolist(), y.tolist(), strict=True)] for name, y in columns.items()}
-    known = {name: [pair for pair in pairs if not np.isnan(pair).any()] for name, pairs in series.items()}
-    drawn = {name: pairs for name, pairs in known.items() if pairs}
+    complete = {name: [pair for pair in pairs if not np.isnan(pair).any()] for name, pairs in series.items()}
+    drawn = {name: pairs for name, pairs in complete.items() if pairs}
     picture = Picture("points", f"ratings by {axis}", f"{axis} ({subject})", "share of the scale", drawn)
     return Check(statistics=statistics, notes=notes, pictures=[picture])
 

@@ -77,17 +77,17 @@ _GRANULAR = Check(
 
 
 def _use_of_scale(subject: str, scale: Scale, ratings: Ratings, scores: Floats, single: bool) -> list[Statistic]:
-    known = scores[~np.isnan(scores)]
+    given = scores[~np.isnan(scores)]
 
     def counted(value: float) -> Figure:
         # A resample never sees more, so there is no interval around it.
-        return Figure(value, None, None, known.size, why_not="a count of what was seen")
+        return Figure(value, None, None, given.size, why_not="a count of what was seen")
 
     used = [
-        Statistic(subject, "different scores", counted(measures.granularity(known))),
-        Statistic(subject, "range used", counted(measures.range_used(known, scale))),
+        Statistic(subject, "different scores", counted(measures.granularity(given))),
+        Statistic(subject, "range used", counted(measures.range_used(given, scale))),
         Statistic(subject, "entropy (bits)", ratings.over(measures.entropy, scores)),
-    ] if known.size else []  # fmt: skip
+    ] if given.size else []  # fmt: skip
     excess = ratings.over(lambda each, weights: measures.round_number_excess(each, scale, weights), scores)
     if single and excess.value is not None:
         used.append(Statistic(subject, "round-number excess", excess, ROUND))

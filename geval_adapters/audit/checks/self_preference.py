@@ -25,28 +25,28 @@ SLIGHT = (-1.0, 0.025)
 async def check(asking: Asking, criterion: Criterion) -> Plan:
     """One plain rating each."""
     plain = await asking.plain(criterion)
-    known = [s for s in asking.samples if s.system_id is not None and s.human_score(criterion) is not None]
-    if len({sample.system_id for sample in known}) < 2:
+    scored = [s for s in asking.samples if s.system_id is not None and s.human_score(criterion) is not None]
+    if len({sample.system_id for sample in scored}) < 2:
         raise Unmeasurable("needs outputs of two systems (system_id) that people scored, too")
     return rated(
         asking,
         criterion,
         lambda sample: {BASE: asking.rating(plain, sample)},
         lambda each: stored_check(each.items[BASE], criterion, each.reliability),
-        known,
+        scored,
     )
 
 
 def stored_check(items: Sequence[Item], criterion: Criterion, reliability: Reliability = None) -> Check:
     """What ratings that are there say of it."""
-    known = [each for each in items if each.system is not None and each.score is not None and each.human is not None]
-    counts = Counter(str(item.system) for item in known)
+    scored = [each for each in items if each.system is not None and each.score is not None and each.human is not None]
+    counts = Counter(str(item.system) for item in scored)
     systems = [system for system in sorted(counts) if counts[system] >= LEAST]
     if len(systems) < 2:
         raise Unmeasurable(f"needs two systems (system_id) with {LEAST} rated outputs each that people scored, too")
-    known = [item for item in known if str(item.system) in systems]
-    system = np.array([float(systems.index(str(item.system))) for item in known])
-    return conclude(Ratings.of({BASE: known}, criterion.scale, reliability), system, systems)
+    scored = [item for item in scored if str(item.system) in systems]
+    system = np.array([float(systems.index(str(item.system))) for item in scored])
+    return conclude(Ratings.of({BASE: scored}, criterion.scale, reliability), system, systems)
 
 
 def conclude(ratings: Ratings, system: Floats, systems: Sequence[str]) -> Check:

@@ -87,13 +87,13 @@ def _lost(gained: float | None) -> str:
 def _others(sources: Mapping[str | None, str | None]) -> dict[str | None, str]:
     """For each document the source of the next one that has another."""
     documents: Sequence[str | None] = list(sources)
-    found = {}
+    others = {}
     for place, document in enumerate(documents):
         after = [*documents[place + 1 :], *documents[:place]]
         other = next((sources[each] for each in after if sources[each] != sources[document]), None)
         if other is not None:
-            found[document] = other
-    return found
+            others[document] = other
+    return others
 
 
 def by_level(scores: Floats, values: Floats) -> list[tuple[float, float]]:
