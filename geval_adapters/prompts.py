@@ -16,6 +16,7 @@ from .errors import InputError, one_of
 from .examples import Shots, nearest
 from .fence import CONTROL_TOKENS, ControlTokens, shielded, tags_of
 from .samples import Sample
+from .structured import answer_schema
 
 Messages = list[dict[str, str]]
 
@@ -92,18 +93,8 @@ class Prompt:
         return None if explain else self._form.get("stop")
 
     def schema(self) -> dict[str, Any] | None:
-        """The JSON schema of the answer, where the form is JSON: the score first, so that it is not argued for.
-
-        >>> from geval_adapters import load_criteria
-        >>> Prompt(load_criteria()["fluency"], "json").schema()["properties"]["score"]
-        {'type': 'integer', 'minimum': 1, 'maximum': 5}
-        """
-        if self.form != "json" or self.template is not None:
-            return None
-        properties = {"score": score_schema(self.criterion.scale), "reason": {"type": "string"}}
-        return {
-            "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False,
-        }  # fmt: skip
+        """The JSON schema of the answer, where the form is JSON."""
+        return answer_schema(self.criterion.scale) if self.form == "json" and self.template is None else None
 
     @cached_property
     def hash(self) -> str:
@@ -299,19 +290,6 @@ def surroundings(criterion: Criterion, sample: Sample) -> dict[str, str]:
 
 def _tags(criterion: Criterion) -> dict[str, str]:
     return dict(wording("tasks")[criterion.task]["fields"])
-
-
-def score_schema(scale: Scale) -> dict[str, Any]:
-    """The JSON schema of one score.
-
-    >>> score_schema(Scale.of({"dull": 1, "lively": 2}))
-    {'type': 'string', 'enum': ['dull', 'lively']}
-    """
-    if scale.worded:
-        return {"type": "string", "enum": list(scale.words)}
-    if scale.values == tuple(range(round(scale.low), round(scale.high) + 1)):
-        return {"type": "integer", "minimum": round(scale.low), "maximum": round(scale.high)}
-    return {"type": "number", "enum": list(scale.values)}
 
 
 def criterion_words(criterion: Criterion) -> dict[str, Any]:

@@ -25,7 +25,7 @@ ADAPTERS = ("langchain_geval", "lm_eval_geval", "ray_geval")
 FLOORS = [
     ["errors"],
     ["criteria", "rows"],
-    ["samples", "fence"],
+    ["samples", "fence", "structured"],
     ["judge.base", "signature", "examples"],
     ["prompts", "reading"],
     ["judge", "agreement", "order"],
