@@ -161,14 +161,14 @@ def settings_audit(
 
 
 def inconsistency_audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
-    """A judge whose replies agree in nine of ten pairs; with a fault one that draws every third reply at random."""
-    base = says(world, noise)
+    """Two neighbouring scores, and replies that agree in nine of ten pairs; a fault is every third reply at random."""
+    base = np.where(world.quality == 1, 1.0, 0.75)
     replies = np.array([base] * inconsistency.REPLIES)
     other = world.rng.random(replies.shape) < (0.35 if fault else 0.05)
-    step = scale(replies + world.rng.choice([-0.25, 0.25], replies.shape))
-    replies = np.where(other, world.rng.integers(0, 5, replies.shape) / 4 if fault else step, replies)
-    own = ratings(world, kind, {"alone": base}, replies)
-    return inconsistency.conclude(own, CONSISTENCY)
+    replies = np.where(
+        other, world.rng.integers(0, 5, replies.shape) / 4 if fault else np.where(replies == 1, 0.75, 1.0), replies
+    )
+    return inconsistency.conclude(ratings(world, kind, {"alone": base}, replies), CONSISTENCY)
 
 
 def dress_audit(world: World, kind: Kind, noise: float, fault: bool) -> Check:
@@ -248,7 +248,7 @@ KINDS: dict[str, dict[str, Kind]] = {
     },
 }
 NOISES: dict[str, tuple[float, ...]] = {
-    "inconsistency": (0.05,),
+    "inconsistency": (0.0,),
     "length": (0.1,),
     "self-preference": (0.1,),
     "source": (0.1, 0.2),
