@@ -169,7 +169,7 @@ def _token(token: str) -> dict[str, Any]:
     if token.strip().isdigit():
         others = [f"{space}{score}" for score in range(1, 6) for space in (" ", "")] + others
     names = [token, *(other for other in others if other != token)][:20]
-    tops = [{"token": name, "logprob": round(-0.3 - 1.1 * i, 4)} for i, name in enumerate(names)]
+    tops = [{"token": name, "logprob": round(-0.5 - 1.1 * i, 4)} for i, name in enumerate(names)]
     return tops[0] | {"top_logprobs": tops}
 
 

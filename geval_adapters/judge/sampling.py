@@ -247,7 +247,9 @@ class Sampling:
                     self.needs_room = True
                 all_replies.usage += replies.usage
                 replies = await self._ask(question, share, n, now, logprobs, limited=False)
-            elif limited and any(reading.score is not None for reading in replies.readings(logprobs)):
+            elif (
+                limited and not self._fits and any(reading.score is not None for reading in replies.readings(logprobs))
+            ):
                 self._fits = True
             all_replies += replies
         return all_replies
@@ -332,9 +334,11 @@ class _Replies:
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     without: frozenset[str] = frozenset()
+    read: dict[tuple[int, bool], Reading] = field(default_factory=dict)
 
     def __iadd__(self, other: _Replies) -> _Replies:
         self.replies += other.replies
+        self.read |= other.read
         self.usage += other.usage
         models = {name for each in (self.model, other.model) if each for name in each.split("+")}
         self.model = "+".join(sorted(models)) or None
@@ -343,7 +347,10 @@ class _Replies:
 
     def readings(self, logprobs: bool) -> list[Reading]:
         """Each reply's reading, by log-probabilities or as text."""
-        return [_read(question, reply, logprobs) for question, reply in self.replies]
+        for question, reply in self.replies:
+            if (id(reply), logprobs) not in self.read:
+                self.read[id(reply), logprobs] = _read(question, reply, logprobs)
+        return [self.read[id(reply), logprobs] for _, reply in self.replies]
 
     def cut_short(self, logprobs: bool) -> bool:
         """Whether a reply ran out of room before it could be read."""
