@@ -1,4 +1,4 @@
-"""The store of evaluation steps: whole or not there, one for all who write it at once, and mended where it is broken."""
+"""The store of evaluation steps: whole or not there, one for all who write it at once, mended where it is broken."""
 
 from __future__ import annotations
 
