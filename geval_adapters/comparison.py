@@ -38,7 +38,7 @@ class Verdict:
         method: `logprobs`, `samples` or `single`.
         n_valid, n_failed: replies that were read, and those that were not.
         text: the first reply that was read.
-        usage, signature: as in a `Rating`.
+        usage, signature, served: as in a `Rating`.
     """
 
     first: Sample
@@ -53,6 +53,7 @@ class Verdict:
     error: str | None
     usage: Usage
     signature: Signature
+    served: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """One row of a file of verdicts."""
@@ -70,6 +71,7 @@ class Verdict:
             "error": self.error,
             "usage": vars(self.usage),
             "signature": str(self.signature),
+            "served": list(self.served),
             "sample": f"{self.first.digest}-{self.second.digest}",
         }
 
@@ -253,6 +255,7 @@ class Comparer:
             error=combined.error,
             usage=sampled.usage,
             signature=self.sampling.signature(self.parts(), sampled),
+            served=sampled.served,
         )
 
     def parts(self) -> dict[str, str]:

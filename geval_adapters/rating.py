@@ -51,6 +51,7 @@ class Rating:
         unread: the replies that could not be read, each with the reason.
         usage: what it cost.
         signature: names all that could change the score; equal signatures mean comparable scores.
+        served: the models that the provider says gave the replies, with their fingerprints; no part of the signature.
     """
 
     sample: Sample
@@ -70,6 +71,7 @@ class Rating:
     signature: Signature
     human: float | None = None
     unread: tuple[tuple[str, str], ...] = ()
+    served: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """One line: which sample, by what, how much, and how sure that is."""
@@ -104,6 +106,7 @@ class Rating:
             "unread": [{"reply": sendable(reply), "reason": sendable(reason)} for reply, reason in self.unread],
             "usage": vars(self.usage),
             "signature": str(self.signature),
+            "served": list(self.served),
             "human": self.human,
             "output": self.sample.output,
             "reference": self.sample.reference,
@@ -326,6 +329,7 @@ class GEval:
             unread=sampled.unread,
             signature=self.sampling.signature(self.parts(), sampled),
             human=sample.human_score(self.criterion),
+            served=sampled.served,
             **vars(sampled.combined),
         )
 
@@ -337,23 +341,10 @@ class GEval:
         """The rating of a sample that the judge was not asked about."""
         scale = self.criterion.scale
         return Rating(
-            sample=sample,
-            criterion=self.criterion.name,
-            score=None,
-            normalized=None,
-            distribution={},
-            coverage=0.0,
-            bounds=(scale.low, scale.high),
-            std_error=None,
-            method=None,
-            n_valid=0,
-            n_failed=0,
-            rationale=None,
-            error=error,
-            usage=Usage(),
-            signature=Signature.of(**self.parts()),
-            human=sample.human_score(self.criterion),
-        )
+            sample=sample, criterion=self.criterion.name, score=None, normalized=None, distribution={}, coverage=0.0,
+            bounds=(scale.low, scale.high), std_error=None, method=None, n_valid=0, n_failed=0, rationale=None,
+            error=error, usage=Usage(), signature=Signature.of(**self.parts()), human=sample.human_score(self.criterion),
+        )  # fmt: skip
 
     def parts(self) -> dict[str, str]:
         """What a signature says of the settings, whatever comes out."""

@@ -90,6 +90,19 @@ class Signature:
         return hash(frozenset(self.parts.items()))
 
 
+def criterion_of(text: object, name: str) -> str:
+    """The name of the criterion by which a score was given, with its hash (`name@hash`) where its signature has that.
+
+    >>> criterion_of("model:a|criterion:fluency@1a2b3c4d", "fluency"), criterion_of(None, "fluency")
+    ('fluency@1a2b3c4d', 'fluency')
+    """
+    try:
+        key = Signature.parse(text).parts.get("criterion", "")
+    except InputError:
+        return name
+    return key if key.rpartition("@")[0] == name else name
+
+
 def _escaped(value: str) -> str:
     return "".join(
         each if each.isprintable() and each not in "|%" else quote(each, safe="", errors="surrogatepass")

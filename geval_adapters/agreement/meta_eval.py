@@ -1,25 +1,20 @@
-"""Judges against people: reads what judges said of the same items, and measures how far they agree."""
+"""Judges against people: how far what judges said of the same items agrees with what people said."""
 
 from __future__ import annotations
 
 import logging
 import random
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import zip_longest
-from pathlib import Path
-from statistics import fmean
 from typing import Any
 
-from ..criteria import FORMS, Criterion, Form, OffGrid
-from ..errors import InputError, MissingPackageError, one_of, require
-from ..reading.combined import combine
-from ..reading.text import read_text
-from ..rows import read_rows
-from ..samples import Sample, length_of, numbered, sample_of
+from ..criteria import Criterion
+from ..errors import InputError, MissingPackageError, require
+from ..samples import length_of
 from .alpha import krippendorff_alpha
 from .intervals import Figure
+from .judged import JudgedFile
 from .levels import Agreement, agreement
 from .significance import (
     PermutationTest,
@@ -33,44 +28,6 @@ from .significance import (
 from .soft_accuracy import soft_pairwise_accuracy
 
 log = logging.getLogger("geval_adapters")
-
-
-@dataclass(frozen=True)
-class Item:
-    """One rated item.
-
-    Attributes:
-        id, document, system: which it is.
-        score, human: the judge's score, and people's mean; None where there is none.
-        replies: the scores of the single replies that `score` was averaged from.
-        output, reference: the rated text, and an expected one.
-        annotators: the scores of single people, where they are known.
-    """
-
-    id: str
-    document: str | None
-    system: str | None
-    score: float | None
-    human: float | None
-    replies: tuple[float | None, ...] = ()
-    output: str | None = None
-    reference: str | None = None
-    annotators: tuple[float, ...] = ()
-
-
-@dataclass(frozen=True)
-class JudgedFile:
-    """What one judge said.
-
-    Attributes:
-        file: where it stands, or what it is.
-        items: by id.
-        unread: replies that could not be read.
-    """
-
-    file: str
-    items: Mapping[str, Item]
-    unread: int
 
 
 @dataclass(frozen=True)
@@ -129,95 +86,6 @@ class MetaEvaluation:
 
 
 DEPENDENT = "takes items of one document for independent, so that it rejects too often: go by the resampling test"
-USUAL_FORM: Form = "rate_explain"
-"""How raw replies are read that come without a word on the form in which they were asked for."""
-
-
-def read_judged(
-    path: str | Path, criterion: Criterion, form: Form | None = None, off_grid: OffGrid = "keep"
-) -> JudgedFile:
-    """What a judge said, from ratings of `geval score` or from raw replies in the released G-Eval format.
-
-    Raw replies are read in the form that their row names in a column `form`, else in the given one; where there is
-    neither, in `USUAL_FORM`, and a warning says so.
-
-    Raises:
-        InputError: the file cannot be read, has neither scores nor replies, nothing about this criterion, or was made
-            with another form than the given one.
-    """
-    guessed = False
-
-    def form_of(row: Mapping[str, Any]) -> Form:
-        nonlocal guessed
-        own: Form | None = row.get("form") and one_of("form", row["form"], FORMS)
-        if own and form and own != form:
-            raise InputError(f"was made with form {own}, and is to be read as {form}")
-        guessed |= not (own or form)
-        return own or form or USUAL_FORM
-
-    seen: Counter[str] = Counter()
-    unread = 0
-    others: Counter[str] = Counter()
-
-    def item(row: Mapping[str, Any], number: int) -> Item | None:
-        nonlocal unread
-        if "all_responses" in row:
-            sample = numbered(sample_of(row), number, seen)
-            shown = [text for text in (sample.source, sample.context, sample.output) if text]
-            readings = [
-                read_text(reply, criterion.scale, form_of(row), criterion, off_grid=off_grid, shown=shown)
-                for reply in row["all_responses"]
-            ]
-            unread += sum(reading.score is None for reading in readings)
-            score = combine(readings).score if readings else None
-            return _item(sample, score, sample.human_score(criterion), tuple(each.score for each in readings))
-        if "score" not in row:
-            raise InputError("has neither a score nor all_responses")
-        if row.get("criterion", criterion.name) != criterion.name:
-            others[str(row["criterion"])] += 1
-            return None
-        identity = str(row.get("id", number))
-        seen[identity] += 1
-        if seen[identity] > 1:
-            raise InputError(f"the id {identity!r} stands here a second time")
-        unread += int(row.get("n_failed") or 0)
-        place = (identity, row.get("doc_id"), row.get("system_id"))
-        return Item(*place, row["score"], row.get("human"), replies_of(row), row.get("output"), row.get("reference"))
-
-    items = {each.id: each for each in read_rows(path, item) if each is not None}
-    if not items:
-        raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
-    if guessed:
-        log.warning("%s: says nowhere in which form its replies were asked for; read as %s", path, USUAL_FORM)
-    return JudgedFile(str(path), items, unread)
-
-
-def replies_of(row: Mapping[str, Any]) -> tuple[float | None, ...]:
-    """The scores of the single replies that a row of `geval score` was averaged from; empty where it was not.
-
-    >>> replies_of({"method": "samples", "distribution": {"2": 0.5, "4": 0.5}, "n_valid": 2, "n_failed": 1})
-    (2.0, 4.0, None)
-    """
-    if row.get("method") != "samples":
-        return ()
-    read = [float(score) for score, p in row["distribution"].items() for _ in range(round(p * row["n_valid"]))]
-    return (*read, *[None] * row["n_failed"])
-
-
-def _item(sample: Sample, score: float | None, human: float | None, replies: tuple[float | None, ...]) -> Item:
-    place = (sample.id, sample.doc_id, sample.system_id)
-    return Item(*place, score, human, replies, sample.output, sample.reference)
-
-
-def average(files: Sequence[JudgedFile]) -> JudgedFile:
-    """The judges' mean score, for the items that all of them have and scored (Chiang & Lee 2023, §3.3)."""
-    shared = [key for key in files[0].items if all(key in judged.items for judged in files)]
-    items = {}
-    for key in shared:
-        scores = [judged.items[key].score for judged in files]
-        known = [score for score in scores if score is not None]
-        items[key] = replace(files[0].items[key], score=fmean(known) if len(known) == len(scores) else None, replies=())
-    return JudgedFile(f"average of {len(files)} judges", items, sum(judged.unread for judged in files))
 
 
 def evaluate(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Protocol
 
-from ..agreement.meta_eval import Item, replies_of
+from ..agreement.judged import Item, replies_of
 from ..comparison import Comparer
 from ..criteria import Criterion
 from ..errors import InputError, JudgeError

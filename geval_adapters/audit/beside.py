@@ -9,7 +9,7 @@ import numpy as np
 
 from ..agreement.coefficients import pearson
 from ..agreement.intervals import Figure, Floats
-from ..agreement.meta_eval import Item
+from ..agreement.judged import Item
 from ..criteria import Criterion
 from . import measures
 from .asking import LEAST, Asking, item_of

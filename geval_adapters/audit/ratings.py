@@ -9,7 +9,7 @@ import numpy as np
 
 from ..agreement.coefficients import kendall, mean
 from ..agreement.intervals import ANYWHERE, Figure, Floats, bootstrap
-from ..agreement.meta_eval import Item
+from ..agreement.judged import Item
 from ..criteria import Scale
 from . import measures
 from .results import Statistic

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..agreement.meta_eval import JudgedFile
+from ..agreement.judged import JudgedFile
 from ..criteria import Criterion
 from ..errors import InputError
 from ..judge.base import Judge, Usage

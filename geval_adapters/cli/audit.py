@@ -70,7 +70,7 @@ def audit_judge(
     Exit code: 0 all checks were made or said why not, 1 stopped by a limit, 2 bad usage or input, 130 interrupted. What
     was asked is kept: the same command with the same --output goes on from there.
     """
-    from ..agreement.meta_eval import read_judged
+    from ..agreement.judged import read_judged
     from ..audit import CHECKS, STORED, AuditRun, Request, SideBySide, audit_ratings, known_checks, shared_errors
 
     if (input is None) == (ratings is None):

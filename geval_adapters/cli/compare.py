@@ -36,32 +36,35 @@ def compare(
     Items are matched by id. Ratings with differing signatures are refused: a difference could be the judge's own.
     """
     from ..agreement.changes import changes
-    from ..labels.joined import read_ratings
+    from ..labels.joined import counterparts, read_ratings, served_note
 
-    before, after = ({each.criterion: each for each in read_ratings(path)} for path in (old, new))
-    shared = [name for name in before if name in after]
+    runs = [read_ratings(path) for path in (old, new)]
+    shared = counterparts(*runs)
     if not shared:
-        raise InputError(f"{old} holds ratings of {', '.join(before)}, {new} of {', '.join(after)}: nothing to compare")
-    notes = [note for name in shared for note in _unlike(before[name], after[name])]
+        held = [", ".join(each.criterion for each in run) for run in runs]
+        raise InputError(f"{old} holds ratings of {held[0]}, {new} of {held[1]}: nothing to compare")
+    notes = [note for pair in shared for note in _unlike(*pair)]
     if notes and not any_signature:
         raise InputError(
             f"{old} and {new} were not made alike: {'; '.join(notes)}. --any-signature compares them nevertheless"
         )
-    found = [changes(name, before[name].items, after[name].items) for name in shared]
-    if not any(each.changes for each in found):
+    notes += [note for before, after in shared for note in served_note({old: before, new: after})]
+    compared = [changes(before.criterion, before.items, after.items) for before, after in shared]
+    if not any(each.changes for each in compared):
         raise InputError(f"{old} and {new}: no item has a score in both")
     texts: dict[tuple[str, str], tuple[str, str]] = {}
-    for name in shared:
-        now = {item.id: item.output for item in after[name].items}
-        texts |= {(name, item.id): (item.output, now[item.id]) for item in before[name].items if item.id in now}
+    for before, after in shared:
+        now = {item.id: item.output for item in after.items}
+        outputs = {item.id: (item.output, now[item.id]) for item in before.items if item.id in now}
+        texts |= {(before.criterion, name): both for name, both in outputs.items()}
     names = (Path(old).name, Path(new).name)
     if html:
-        made = dict.fromkeys(each for name in shared for run in (before, after) for each in run[name].signatures)
-        write(html, report.changes_page(found, texts, names, [*notes, *made]))
+        made = dict.fromkeys(each for run in (0, 1) for pair in shared for each in pair[run].signatures)
+        write(html, report.changes_page(compared, texts, names, [*notes, *made]))
     if as_json:
-        typer.echo(json.dumps({"notes": notes, "criteria": [each.to_dict() for each in found]}, indent=2))
+        typer.echo(json.dumps({"notes": notes, "criteria": [each.to_dict() for each in compared]}, indent=2))
         return
-    report.print_sections(report.changes_sections(found, texts, names), output_console())
+    report.print_sections(report.changes_sections(compared, texts, names), output_console())
     for note in notes:
         say(note)
 

@@ -27,7 +27,7 @@ def columns_of(fields: Sequence[str]) -> dict[str, str]:
 def scale_of(data: Joined) -> tuple[float, float]:
     """The lowest and the highest score of the ratings' criterion, or where it is not known, of all that were given."""
     try:
-        scale = find_criterion(data.criterion).scale
+        scale = find_criterion(data.name).scale
         ends = [scale.low, scale.high]
     except InputError:
         ends = []
@@ -45,13 +45,13 @@ def ratings_of(path: str, criterion: str) -> Joined:
     from ..labels.joined import read_ratings
 
     everything = read_ratings(path)
-    found = [each for each in everything if criterion in (each.criterion, each.criterion.rpartition("/")[2])]
+    found = [each for each in everything if criterion in (each.key, each.name, each.name.rpartition("/")[2])]
     if not found:  # a YAML file, or free text
         try:
             name = find_criterion(criterion).name
         except InputError:
             name = criterion
-        found = [each for each in everything if each.criterion == name]
+        found = [each for each in everything if each.name == name]
     if len(found) != 1:
         names = [each.criterion for each in found or everything]
         told = "can be" if found else "has no ratings there, but"

@@ -16,7 +16,7 @@ from .ending import write
 from .options import HtmlOption, JsonOption
 
 if TYPE_CHECKING:
-    from ..agreement.meta_eval import JudgedFile
+    from ..agreement.judged import JudgedFile
 
 
 @verb("meta-eval")
@@ -42,7 +42,7 @@ def meta_eval(
 
     Several files are several judges of the same items, matched by id.
     """
-    from ..agreement.meta_eval import average as mean_of
+    from ..agreement.judged import average as mean_of
     from ..agreement.meta_eval import evaluate
 
     chosen = find_criterion(criterion)
@@ -61,7 +61,7 @@ def meta_eval(
 
 def _judged(spec: str, criterion: Criterion, form: Form | None, off_grid: OffGrid) -> JudgedFile:
     """What a judge said, from FILE or FILE:form=FORM."""
-    from ..agreement.meta_eval import read_judged
+    from ..agreement.judged import read_judged
 
     path, named, own = spec.rpartition(":form=")
     if not named:

@@ -59,6 +59,7 @@ class Reply:
         reasoning: what it thought before, where the provider keeps that apart (`reasoning_content`, thinking blocks).
         refusal: why it would not answer, where the provider marks that.
         finish: why it ended, in OpenAI's words (`stop`, `length`, `content_filter`); None where that is not known.
+        served: the model that gave it and its fingerprint, as the provider names them; None where it does not.
     """
 
     text: str
@@ -67,6 +68,7 @@ class Reply:
     reasoning: str | None = None
     refusal: str | None = None
     finish: str | None = None
+    served: str | None = None
 
     @property
     def cut(self) -> bool:

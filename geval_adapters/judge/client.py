@@ -11,7 +11,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -319,11 +318,10 @@ class LiteLLMJudge(Judge):
 
     def _without_keys(self, reply: Reply) -> Reply:
         """The reply; a server may have echoed the request's key in it."""
-        told = [reply.text, reply.reasoning or "", reply.refusal or ""]
-        if not any(secret in text for text in told for secret in self._route.secrets):
+        texts = {name: text for name, text in vars(reply).items() if isinstance(text, str)}
+        if not any(secret in text for text in texts.values() for secret in self._route.secrets):
             return reply
-        text, reasoning, refusal = map(redact, told)
-        return replace(reply, text=text, reasoning=reasoning or None, refusal=refusal or None)
+        return Reply(**vars(reply) | {name: redact(text) for name, text in texts.items()})
 
     async def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
         try:

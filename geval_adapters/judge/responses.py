@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .base import Reply
@@ -32,7 +33,18 @@ def replies_of(response: Mapping[str, Any]) -> list[Reply]:
         raise Fault(502, "the response holds no choices", kind="no choices")
     if not isinstance(choices, list) or not all(isinstance(each, Mapping) for each in choices):
         raise _malformed("choices that are no objects")
-    return [reply_of(choice) for choice in choices]
+    served = served_by(response.get("model"), response.get("system_fingerprint"))
+    return [replace(reply_of(choice), served=served) for choice in choices]
+
+
+def served_by(model: object, fingerprint: object) -> str | None:
+    """A model and its fingerprint as a provider names them, as one text; None where it names none.
+
+    >>> served_by("gpt-4o-mini-2024-07-18", "fp_44709d6fcb")
+    'gpt-4o-mini-2024-07-18 (fp_44709d6fcb)'
+    """
+    name, mark = (each[:200] if isinstance(each, str) else "" for each in (model, fingerprint))
+    return " ".join(filter(None, [name, f"({mark})" if mark else ""])) or None
 
 
 def counts_of(response: Mapping[str, Any]) -> Counts | None:

@@ -70,6 +70,7 @@ class Sampled:
         usage: what they cost.
         model: which model gave them, where that varies.
         without: parameters that the model did not get, because it does not take them.
+        served: the models and fingerprints that the provider names for them, each once.
     """
 
     combined: Combined
@@ -82,6 +83,7 @@ class Sampled:
     usage: Usage
     model: str | None
     without: frozenset[str]
+    served: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -362,13 +364,12 @@ class _Replies:
     def sampled(self, method: Method, n: int) -> Sampled:
         readings = self.readings(method == "logprobs")
         both = zip(self.replies, readings, strict=True)
-        told = next((reply for (_, reply), reading in both if reading.score is not None), Reply(""))
-        combined = combine(readings)
+        first = next((reply for (_, reply), reading in both if reading.score is not None), Reply(""))
         missed = zip(self.replies, readings, strict=True)
         unread = tuple((reply.text, reading.error or "") for (_, reply), reading in missed if reading.score is None)
-        return Sampled(
-            combined, told.text, unread, told.reasoning, told.cut, method, n, self.usage, self.model, self.without
-        )
+        served = tuple(sorted({reply.served for _, reply in self.replies if reply.served}))
+        said = (first.text, unread, first.reasoning, first.cut)
+        return Sampled(combine(readings), *said, method, n, self.usage, self.model, self.without, served)
 
 
 def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:

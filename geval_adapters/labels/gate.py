@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..signature import Signature
 from .correction import Estimate, estimated, judged, within
 from .estimate import refused
-from .joined import Joined, Rated
+from .joined import Joined, Rated, served_note
 from .transport import transport
 
 
@@ -121,7 +121,8 @@ def gate(
         own = data.above(threshold)
         found = _moved(data, estimated(own)) if labelled else judged(own)
         checks.append(_check(f"share at {threshold:g} or above at least {bar:g}", bar, found, (0.0, 1.0)))
-    notes = list(data.notes)
+    runs = {"the ratings": data, **({"the baseline": baseline} if baseline else {})}
+    notes = [*data.notes, *served_note(runs)]
     if baseline is not None:
         found, told = _change(data, baseline, unlabelled)
         notes += told

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import BeforeValidator, Field
 
 from ..criteria import Criterion, load_criteria
-from ..errors import InputError
+from ..errors import InputError, checked
 from ..rows import read_rows
+from ..signature import criterion_of
 from .prediction import Drawn, drawn
-from .rows import Label, read_labels
+from .rows import Label, Text, read_labels
+
+
+def _as_mapping(value: Any) -> Any:
+    """What JSON has as an object, and Parquet as a list of pairs, or with a null for each score that has none."""
+    pairs = isinstance(value, list) and all(isinstance(each, tuple) for each in value)
+    given = dict(value) if pairs else value or {}
+    return {key: p for key, p in given.items() if p is not None} if isinstance(given, Mapping) else given
+
+
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Name = Annotated[str | None, BeforeValidator(lambda value: None if value is None else str(value))]
+
+
+@dataclass(frozen=True)
+class RatingRow:
+    """What a row of a ratings file must hold for people's labels to be set beside it."""
+
+    criterion: Text
+    score: Finite | None
+    id: Name = None
+    doc_id: Name = None
+    system_id: Name = None
+    human: Finite | None = None
+    distribution: Annotated[Mapping[float, float], BeforeValidator(_as_mapping)] = field(default_factory=dict)
+    signature: Text = ""
+    served: Annotated[tuple[str, ...], BeforeValidator(lambda value: value or ())] = ()
+    output: Text = ""
+    rationale: Text = ""
 
 
 @dataclass(frozen=True)
@@ -29,6 +59,7 @@ class Rated:
         score: the judge's, None where it has none.
         distribution: the judge's, score to probability.
         signature: what could change the score.
+        served: the models that the provider says gave it.
         human: people's score that came with the sample.
         output, rationale: texts to look at.
         people: score by annotator.
@@ -50,6 +81,7 @@ class Rated:
     probability: float | None = None
     skipped: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    served: tuple[str, ...] = ()
 
     @property
     def label(self) -> float:
@@ -62,16 +94,28 @@ class Joined:
     """A criterion's ratings with people's labels.
 
     Attributes:
-        criterion: its name.
+        criterion: what it is called: its name, and where a file holds two of one name, the name with the hash.
         items: one for each rating.
         pairs: labels of pairs of these items.
         notes: what people must know about the labels, in words.
+        key: its name with its hash (`name@hash`) where the ratings have that.
     """
 
     criterion: str
     items: Sequence[Rated]
     pairs: Sequence[Label] = ()
     notes: tuple[str, ...] = ()
+    key: str = ""
+
+    @property
+    def name(self) -> str:
+        """The criterion's name alone."""
+        return self.key.rpartition("@")[0] or self.criterion
+
+    @property
+    def hash(self) -> str:
+        """Which wording of the criterion, empty where nobody knows."""
+        return self.key.rpartition("@")[2] if "@" in self.key else ""
 
     @cached_property
     def scores(self) -> list[float]:
@@ -115,50 +159,77 @@ def _mass(item: Rated, threshold: float) -> float:
 
 
 def read_ratings(path: str | Path) -> list[Joined]:
-    """The ratings of a file that `geval score` wrote, criterion by criterion.
+    """The ratings of a file that `geval score` wrote, criterion by criterion; two of one name are told apart by hash.
 
     Raises:
         InputError: the file cannot be read, a row is no rating, or an item stands there twice.
     """
-    found: dict[str, dict[str, Rated]] = defaultdict(dict)
+    by_key: dict[str, dict[str, Rated]] = defaultdict(dict)
+    names: dict[str, str] = {}
 
     def take(row: Mapping[str, Any], number: int) -> None:
-        if "score" not in row or "criterion" not in row:
-            raise InputError("is no rating of geval score: it has no score or no criterion")
-        name = str(row["criterion"])
-        made = _rated(row, number)
-        if made.id in found[name]:
+        rating = checked(RatingRow, row)
+        key = criterion_of(rating.signature, rating.criterion)
+        names[key] = rating.criterion
+        made = _rated(rating, number)
+        if made.id in by_key[key]:
             raise InputError(f"the id {made.id!r} stands here a second time")
-        found[name][made.id] = made
+        by_key[key][made.id] = made
 
     for _ in read_rows(path, take):
         pass
-    return [Joined(name, list(items.values())) for name, items in found.items()]
+    alone = {name for name, keys in Counter(names.values()).items() if keys == 1}
+    return [
+        Joined(names[key] if names[key] in alone else key, list(items.values()), key=key if key != names[key] else "")
+        for key, items in by_key.items()
+    ]
 
 
-def _rated(row: Mapping[str, Any], number: int) -> Rated:
-    identity = str(row.get("id", number))
-    try:
-        score = None if row["score"] is None else float(row["score"])
-        human = None if row.get("human") is None else float(row["human"])
-        distribution = {
-            float(value): float(p) for value, p in dict(row.get("distribution") or {}).items() if p is not None
-        }
-    except (TypeError, ValueError, AttributeError):
-        raise InputError(f"score, human and distribution must be numbers, found {str(row['score'])[:60]!r}") from None
-    if score is not None and not math.isfinite(score):
-        raise InputError(f"score must be a number, found {score}")
-    document, system = row.get("doc_id"), row.get("system_id")
+def counterparts(old: Sequence[Joined], new: Sequence[Joined]) -> list[tuple[Joined, Joined]]:
+    """The ratings of two runs by the same criteria: alike in name and hash, else each run's only ones of a name."""
+
+    def counterpart(run: Joined) -> Joined | None:
+        alike = [each for each in new if each.key == run.key and each.criterion in (run.criterion, run.key)]
+        named = [[each for each in runs if each.name == run.name] for runs in (old, new)]
+        return alike[0] if alike else named[1][0] if list(map(len, named)) == [1, 1] else None
+
+    return [(run, other) for run in old if (other := counterpart(run))]
+
+
+def served_note(runs: Mapping[str, Joined]) -> Iterator[str]:
+    """A warning where the provider did not serve one model throughout, within runs and between them.
+
+    Args:
+        runs: ratings by the same criterion, by what they are called.
+    """
+    counts = {
+        name: Counter(each for item in run.items if item.score is not None for each in item.served)
+        for name, run in runs.items()
+    }
+    if len(set().union(*counts.values())) < 2:
+        return
+    said = [
+        f"{name}: {', '.join(f'{model} {count} x' for model, count in served.most_common())}"
+        for name, served in counts.items()
+        if served
+    ]
+    title = next(iter(runs.values())).criterion
+    yield f"{title} was not rated by one served model, so that scores may differ for that alone: {'; '.join(said)}"
+
+
+def _rated(row: RatingRow, number: int) -> Rated:
+    identity = str(number) if row.id is None else row.id
     return Rated(
-        identity,
-        f"item {identity}" if document is None else str(document),
-        None if system is None else str(system),
-        score,
-        distribution,
-        str(row.get("signature") or ""),
-        human,
-        str(row.get("output") or ""),
-        str(row.get("rationale") or ""),
+        id=identity,
+        document=f"item {identity}" if row.doc_id is None else row.doc_id,
+        system=row.system_id,
+        score=row.score,
+        distribution=row.distribution,
+        signature=row.signature,
+        human=row.human,
+        output=row.output,
+        rationale=row.rationale,
+        served=row.served,
     )
 
 
@@ -195,7 +266,7 @@ def _with_human(ratings: Joined) -> Joined:
 def _with_labels(
     ratings: Joined, path: str | Path, columns: Mapping[str, str] | None, taken: set[tuple[str, str | None]] | None
 ) -> Joined:
-    given = read_labels(path, _criterion(ratings), columns=columns)
+    given, notes = _of_its_wording(ratings, path, read_labels(path, _criterion(ratings), columns=columns))
     own = {item.id: item for item in ratings.items if not taken or (item.id, item.system) not in taken}
     about: dict[str, list[Label]] = defaultdict(list)
     pairs, unknown = [], 0
@@ -217,14 +288,11 @@ def _with_labels(
             f"{path}: {sum(knowing)} labels of {ratings.criterion} say with which probability their item was drawn,"
             f" and {len(knowing) - sum(knowing)} do not: estimate them apart"
         )
-    notes = []
     if unknown and taken is None:
         notes.append(f"{unknown} labels are of items that have no rating here, and are left out")
     skipped = sum(bool(label.skipped) for labels in about.values() for label in labels)
     if skipped:
         notes.append(f"{skipped} labels were skipped, and count as missing")
-    if wordings := _other_wordings(ratings, about):
-        notes.append(f"the labels were given under another wording of the criterion ({wordings}) than the ratings")
     if about and not any(knowing):
         notes.append("nobody knows how the labelled items were chosen: taken as drawn at random")
     items = [_labelled(item, about[item.id]) if item.id in about else item for item in ratings.items]
@@ -233,12 +301,12 @@ def _with_labels(
 
 def _criterion(ratings: Joined) -> Criterion | str:
     """The registered criterion, whose scale labels are checked by; its name where the ratings are on another scale."""
-    known = load_criteria().get(ratings.criterion)
+    known = load_criteria().get(ratings.name)
     if known is None:
-        return ratings.criterion
+        return ratings.name
     given = [score for item in ratings.items for score in (item.score, *item.distribution) if score is not None]
     inside = all(known.scale.low <= score <= known.scale.high for score in given)
-    return known if inside else ratings.criterion
+    return known if inside else ratings.name
 
 
 def _elsewhere(label: Label, item: Rated) -> bool:
@@ -259,15 +327,21 @@ def _labelled(item: Rated, labels: Sequence[Label]) -> Rated:
     )
 
 
-def _other_wordings(ratings: Joined, labels: Mapping[str, Sequence[Label]]) -> str:
-    from ..signature import Signature
-
-    told = {label.criterion_hash for each in labels.values() for label in each if label.criterion_hash}
-    try:
-        rated = {Signature.parse(each).parts.get("criterion", "").partition("@")[2] for each in ratings.signatures}
-    except InputError:
-        return ""
-    return ", ".join(sorted(told - rated)) if rated - {""} else ""
+def _of_its_wording(ratings: Joined, path: str | Path, labels: list[Label]) -> tuple[list[Label], list[str]]:
+    """Those labels that were given under the ratings' wording of the criterion, and what is to be said of others."""
+    others = sorted({label.criterion_hash for label in labels} - {"", ratings.hash})
+    if not others or (len(others) == 1 and not ratings.hash):
+        return labels, []
+    named = f"another wording of the criterion ({', '.join(others)})"
+    own = [label for label in labels if label.criterion_hash in ("", ratings.hash)]
+    if any(label.criterion_hash for label in own):
+        return own, [f"{len(labels) - len(own)} labels were given under {named} than the ratings, and are left out"]
+    if len(others) > 1:
+        raise InputError(
+            f"{path}: the labels of {ratings.criterion} were given under {len(others)} wordings of the criterion"
+            f" ({', '.join(others)}), none of which is that of the ratings"
+        )
+    return labels, [f"the labels were given under {named} than the ratings"]
 
 
 def table_of(items: Sequence[Rated]) -> tuple[list[str], np.ndarray[Any, np.dtype[np.float64]]]:

@@ -179,11 +179,11 @@ def read_labels(
             made.append((_label(fields, criterion if isinstance(criterion, Criterion) else None), own))
         return made
 
-    found: dict[tuple[str, str, str, str, int], Label] = {}
+    found: dict[tuple[object, ...], Label] = {}  # labels of two wordings are both kept
     times: Counter[tuple[str, str, str, str]] = Counter()
     for label, own in (each for group in read_rows(path, labels, bad_rows) for each in group):
         label = label if own else _told_apart(label, times)
-        found[label.key] = label
+        found[(*label.key, label.criterion_hash)] = label
     for name, column in (columns or {}).items():
         if absent := [each for each in column.split(",") if each not in columns_seen]:
             there = ", ".join(sorted(columns_seen))

@@ -33,6 +33,7 @@ class Summary:
     reasons: Counter[str] = field(default_factory=Counter)
     methods: Counter[str] = field(default_factory=Counter)
     signatures: Counter[str] = field(default_factory=Counter)
+    served: Counter[str] = field(default_factory=Counter)
     usage: Usage = field(default_factory=Usage)
     coverage: float = 0.0
     saved: int = 0
@@ -52,6 +53,7 @@ class Summary:
         self.n += 1
         self.methods[row["method"]] += 1
         self.signatures[row["signature"]] += 1
+        self.served.update(row.get("served") or ())
         self.coverage += row["coverage"]
         if most := most_replies(Signature.parse(row["signature"]).parts.get("n", "")):
             self.saved += most - row["n_valid"] - row["n_failed"]
@@ -83,6 +85,7 @@ class Summary:
             "samples_saved": self.saved,
             "usage": vars(self.usage),
             "signatures": list(self.signatures),
+            "served": dict(self.served),
         }
 
 

@@ -213,6 +213,9 @@ class ScoreRun:
         for each in self.summaries.values():
             if each.usage.from_cache:
                 yield f"{each.criterion}: {each.usage.from_cache} replies came from the cache, for nothing"
+            if len(each.served) > 1:
+                counts = ", ".join(f"{model} {count} x" for model, count in each.served.most_common())
+                yield f"{each.criterion}: {len(each.served)} models were served: {counts}"
             if each.saved:
                 yield f"{each.criterion}: adaptive sampling saved {each.saved} samples"
         if self._others:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 
 from geval_adapters import Answer, InputError, Judge, JudgeError, Reply, Usage
-from geval_adapters.judge import TOP_LOGPROBS, Access, Fault, Parameters, cost_of, facts, redact, reply_of
+from geval_adapters.judge import TOP_LOGPROBS, Access, Fault, Parameters, cost_of, facts, redact, reply_of, served_by
 
 PROVIDERS = {
     "amazon_bedrock": "bedrock",
@@ -204,4 +205,5 @@ def as_reply(message: Any) -> Reply:
         "logprobs": about.get("logprobs"),
         "finish_reason": "length" if finish == "max_tokens" else finish,
     }
-    return reply_of(told)
+    served = served_by(about.get("model_name") or about.get("model"), about.get("system_fingerprint"))
+    return replace(reply_of(told), served=served and redact(served))

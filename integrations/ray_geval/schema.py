@@ -38,6 +38,7 @@ RATING = pa.schema(
             }
         ),
         "signature": pa.string(),
+        "served": pa.list_(pa.string()),
         "human": pa.float64(),
         "output": pa.string(),
         "reference": pa.string(),

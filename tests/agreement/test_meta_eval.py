@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from geval_adapters import load_criteria, read_text
+from geval_adapters.agreement.judged import read_judged
 from geval_adapters.agreement.levels import agreement
-from geval_adapters.agreement.meta_eval import read_judged
 
 CRITERIA = {"nat": "naturalness", "coh": "coherence", "eng": "engagingness", "gro": "groundedness"}
 FORMS = {"geval": "score_only", "llm_eval_no_cot": "free_text", "rate_explain": "rate_explain"}

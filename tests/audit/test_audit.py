@@ -13,7 +13,7 @@ import synthetic
 from audits import BOTH, CONSISTENCY, fast, run, verdicts  # noqa: F401
 
 from geval_adapters import Sample, Scale, load_criteria, report
-from geval_adapters.agreement import meta_eval
+from geval_adapters.agreement.judged import Item, JudgedFile
 from geval_adapters.audit import CHECKS, AuditRun, Request, SideBySide, audit_ratings
 from geval_adapters.audit.asking import Asking
 from geval_adapters.judge import local
@@ -172,8 +172,8 @@ def test_a_judge_whose_replies_agree_in_nine_of_ten_is_not_inconsistent_whatever
         usual = len(values) - 1 if rng.random() < one_score else int(rng.integers(len(values)))
         near = usual - 1 if usual else 1
         replies = tuple(float(values[near if rng.random() < 0.05 else usual]) for _ in range(4))
-        items.append(meta_eval.Item(str(place), str(place // 5), None, replies[0], None, replies))
-    judged = meta_eval.JudgedFile("x", {item.id: item for item in items}, 0)
+        items.append(Item(str(place), str(place // 5), None, replies[0], None, replies))
+    judged = JudgedFile("x", {item.id: item for item in items}, 0)
     criterion = load_criteria()["summeval/consistency"].on(scale)
     assert verdicts(audit_ratings(judged, criterion, ["inconsistency"])) == {"inconsistency": "ok"}
 

@@ -19,8 +19,8 @@ from audits import BOTH, fast, run  # noqa: F401
 from conftest import Server, completion
 
 from geval_adapters import load_criteria, report
-from geval_adapters.agreement import meta_eval
 from geval_adapters.agreement.alpha import krippendorff_alpha
+from geval_adapters.agreement.judged import read_judged
 from geval_adapters.audit import SideBySide, audit_ratings
 
 # --- the command line ------------------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_p
 def test_chatgpt_replies_give_the_alpha_of_the_meta_evaluation(data: Path):
     chosen = load_criteria()["topical_chat/naturalness"]
     path = data / "responses" / "topical_chat_gpt3.5_nat_rate_explain.json.gz"
-    judged = meta_eval.read_judged(path, chosen, "rate_explain")
+    judged = read_judged(path, chosen, "rate_explain")
     found = audit_ratings(judged, chosen, ["inconsistency"])
     table = [[item.replies[k] for item in judged.items.values()] for k in range(20)]
     expected = krippendorff_alpha(table, "interval")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from ...agreement.meta_eval import Item
+from ...agreement.judged import Item
 from ...criteria import Criterion
 from ..asking import Asking, Plan
 from ..ratings import Reliability

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...agreement.meta_eval import Item
+from ...agreement.judged import Item
 from ...criteria import Criterion, Scale
 from ...samples import Sample
 from ..asking import LEAST, Answered, Asking, Plan, Question, Unmeasurable, item_of

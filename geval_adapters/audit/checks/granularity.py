@@ -9,7 +9,7 @@ import numpy as np
 
 from ...agreement.coefficients import kendall
 from ...agreement.intervals import Figure, Floats
-from ...agreement.meta_eval import Item
+from ...agreement.judged import Item
 from ...criteria import Criterion, Scale
 from ...samples import Sample
 from .. import measures

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...agreement.coefficients import alpha, mean
 from ...agreement.intervals import Figure, Floats
-from ...agreement.meta_eval import Item
+from ...agreement.judged import Item
 from ...criteria import Criterion
 from ...samples import Sample
 from .. import measures

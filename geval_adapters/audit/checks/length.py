@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from ...agreement.intervals import Floats
-from ...agreement.meta_eval import Item
+from ...agreement.judged import Item
 from ...criteria import Criterion
 from ...samples import length_of
 from ..asking import Asking, Plan, Unmeasurable

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ...agreement.intervals import Floats
-from ...agreement.meta_eval import Item
+from ...agreement.judged import Item
 from ...criteria import Criterion
 from .. import measures
 from ..asking import LEAST, Asking, Plan, Unmeasurable
