@@ -343,7 +343,8 @@ class GEval:
         return Rating(
             sample=sample, criterion=self.criterion.name, score=None, normalized=None, distribution={}, coverage=0.0,
             bounds=(scale.low, scale.high), std_error=None, method=None, n_valid=0, n_failed=0, rationale=None,
-            error=error, usage=Usage(), signature=Signature.of(**self.parts()), human=sample.human_score(self.criterion),
+            human=sample.human_score(self.criterion), error=error, usage=Usage(),
+            signature=Signature.of(**self.parts()),
         )  # fmt: skip
 
     def parts(self) -> dict[str, str]:
