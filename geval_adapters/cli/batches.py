@@ -29,7 +29,9 @@ def show_batches(
     adopt: Annotated[
         str | None, typer.Option(metavar="N=ID", help="Batch N, of which it is not known whether it was sent, is ID.")
     ] = None,
-    drop: Annotated[int | None, typer.Option(metavar="N", help="Batch N was never sent.")] = None,
+    drop: Annotated[
+        int | None, typer.Option(metavar="N", help="Batch N was never sent, or is lost: its requests are sent anew.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the batches of a run: state, age, counts and price.
@@ -43,9 +45,9 @@ def show_batches(
         number, _, remote = adopt.partition("=")
         if not remote:
             raise InputError(f"--adopt {adopt}: write N=ID, the number shown here and the provider's id")
-        ledger.write(replace(_unsure(ledger, number), stage="under way", remote=remote))
+        ledger.write(replace(_open(ledger, number, "sending"), stage="under way", remote=remote))
     if drop is not None:
-        ledger.forget(_unsure(ledger, str(drop)))
+        ledger.forget(_open(ledger, str(drop), "sending", "under way"))
     if cancel:
         asyncio.run(_cancel(ledger))
     batches = ledger.batches()
@@ -60,12 +62,12 @@ def show_batches(
     raise typer.Exit(Exit.BUSY if any(batch.stage != "ended" for batch in batches) else Exit.DONE)
 
 
-def _unsure(ledger: Ledger, number: str) -> Batch:
-    """The batch of this number, if it is one of which nobody knows whether it was sent."""
+def _open(ledger: Ledger, number: str, *stages: str) -> Batch:
+    """The batch of this number, if it is in one of these stages."""
     for batch in ledger.batches():
-        if str(batch.number) == number and batch.stage == "sending":
+        if str(batch.number) == number and batch.stage in stages:
             return batch
-    raise InputError(f"{ledger.path}: there is no batch {number} of which it is not known whether it was sent")
+    raise InputError(f"{ledger.path}: there is no batch {number} that is {' or '.join(stages)}")
 
 
 def _row(batch: Batch) -> tuple[str, ...]:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from ..errors import InputError
-from .batch_apis import Result
+from ..errors import BusyError, InputError
+from .batch_base import Result
+from .secrets import known_secrets
 
 NO_RESULT = (408, "the batch ended without a result for this request")
+
+OURS = 0x6765766C
+"""What SQLite's header says of a file that is a ledger."""
+BUSY = 30.0
+"""Seconds to wait for another process that writes."""
 
 Stage = Literal["prepared", "sending", "under way", "ended"]
 
@@ -28,6 +35,7 @@ class Batch:
         name: what it is called at the provider, where batches have metadata.
         model: the judge's model string.
         stage: `prepared` (on disk), `sending` (it may have been sent), `under way` or `ended`.
+        reference: what the provider called that which the batch was made from, where that is handed over before.
         remote: the provider's id of it.
         size, done, failed: requests in all, with a response, and with an error.
         sent, expires: when it was sent, and when the provider gives it up, in seconds since 1970.
@@ -39,6 +47,7 @@ class Batch:
     name: str
     model: str
     stage: Stage
+    reference: str
     remote: str | None
     size: int
     done: int
@@ -60,74 +69,128 @@ class Known(NamedTuple):
     answer: str | None
 
 
+@dataclass
+class Work:
+    """What this process does with one ledger's batches.
+
+    Attributes:
+        users: how many are at it.
+        sending: numbers of the batches that are being sent right now.
+    """
+
+    lock: sqlite3.Connection
+    users: int = 0
+    sending: set[int] = field(default_factory=set)
+
+
+_under_way: dict[Path, Work] = {}
+_taking = threading.Lock()
+
+
 class Ledger:
     """All batches of a run, what they asked and what came back, in one SQLite file.
 
     Each change is on disk before the next step is taken.
 
     Raises:
-        InputError: the file is no ledger, or cannot be written.
+        InputError: the file is no ledger, or cannot be read or written; from any method.
     """
 
     def __init__(self, path: str | Path, create: bool = True) -> None:
         self.path = Path(path)
         if not create and not self.path.is_file():
             raise InputError(f"{path}: there is no such file")
-        try:
-            self._data = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        self._lock = threading.RLock()
+        with self._told():
+            self._data = sqlite3.connect(self.path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+            kind, tables = self._data.execute(
+                "SELECT application_id, (SELECT count(*) FROM sqlite_master) FROM pragma_application_id"
+            ).fetchone()
+            if kind != OURS and (tables or not create):
+                raise InputError(f"{path}: is no file of batches")
             self._data.execute("PRAGMA synchronous = FULL")
+            self._data.execute(f"PRAGMA application_id = {OURS}")
             self._data.executescript(_TABLES)
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What SQLite finds wrong, as an error that names the file."""
+        try:
+            with self._lock:
+                yield
         except sqlite3.Error as error:
-            raise InputError(f"{path}: cannot be used as a file of batches: {error}") from None
+            raise InputError(f"{self.path}: cannot be used as a file of batches: {error}") from None
 
     @contextmanager
     def _at_once(self) -> Iterator[sqlite3.Connection]:
         """All of a change or nothing of it."""
-        self._data.execute("BEGIN IMMEDIATE")
+        with self._told():
+            self._data.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._data
+            except BaseException:
+                self._data.execute("ROLLBACK")
+                raise
+            self._data.execute("COMMIT")
+
+    @contextmanager
+    def at_work(self) -> Iterator[Work]:
+        """While this process sends and fetches, no other does.
+
+        Raises:
+            BusyError: another process is at it.
+        """
+        path = self.path.resolve()
+        with _taking:
+            if path not in _under_way:
+                lock = sqlite3.connect(f"{path}.lock", timeout=0, isolation_level=None, check_same_thread=False)
+                try:
+                    lock.execute("BEGIN EXCLUSIVE")
+                except sqlite3.Error:
+                    lock.close()
+                    raise BusyError(f"{self.path}: another process is at work with these batches") from None
+                _under_way[path] = Work(lock)
+            work = _under_way[path]
+            work.users += 1
         try:
-            yield self._data
-        except BaseException:
-            self._data.execute("ROLLBACK")
-            raise
-        self._data.execute("COMMIT")
+            yield work
+        finally:
+            with _taking:
+                work.users -= 1
+                if not work.users:
+                    _under_way.pop(path).lock.close()
 
-    def batches(self) -> list[Batch]:
-        """All batches, the oldest first."""
-        rows = self._data.execute(
-            "SELECT number, name, model, stage, remote, size, done, failed, sent, expires, why, cost FROM batches"
-            " ORDER BY number"
-        )
-        return [Batch(*row) for row in rows]
+    def batches(self, model: str | None = None) -> list[Batch]:
+        """All batches, or those of a model; the oldest first."""
+        with self._told():
+            rows = self._data.execute(
+                "SELECT number, name, model, stage, reference, remote, size, done, failed, sent, expires, why, cost"
+                " FROM batches ORDER BY number"
+            ).fetchall()
+        return [batch for batch in (Batch(*row) for row in rows) if model in (None, batch.model)]
 
-    def prepare(self, model: str, keys: Iterable[str], cost: float | None) -> Batch:
-        """Write down a batch that is about to be sent."""
-        keys, name = list(keys), f"geval-{uuid.uuid4().hex}"
+    def prepare(self, model: str, keys: Iterable[str], cost: float | None) -> tuple[Batch, set[str]]:
+        """Write down a batch that is about to be sent, of those requests that are in no other; and which these are."""
+        name = f"geval-{uuid.uuid4().hex}"
         with self._at_once() as data:
             made = data.execute(
-                "INSERT INTO batches (name, model, stage, size, done, failed, why, cost)"
-                " VALUES (?, ?, 'prepared', ?, 0, 0, '', ?)",
-                (name, model, len(keys), cost),
+                "INSERT INTO batches (name, model, stage, reference, size, done, failed, why, cost)"
+                " VALUES (?, ?, 'prepared', '', 0, 0, 0, '', ?)",
+                (name, model, cost),
             )
             number = int(made.lastrowid or 0)
-            data.executemany("INSERT INTO requests (key, batch) VALUES (?, ?)", ((key, number) for key in keys))
-        return Batch(number, name, model, "prepared", None, len(keys), 0, 0, None, None, "", cost)
+            mine = {key for key in keys if data.execute(_CLAIM, (key, model, number)).rowcount}
+            data.execute("UPDATE batches SET size = ? WHERE number = ?", (len(mine), number))
+        return Batch(number, name, model, "prepared", "", None, len(mine), 0, 0, None, None, "", cost), mine
 
     def write(self, batch: Batch) -> Batch:
         """Write down what has become of a batch."""
+        told = (batch.stage, batch.reference, batch.remote, batch.done, batch.failed, batch.sent, batch.expires)
         with self._at_once() as data:
             data.execute(
-                "UPDATE batches SET stage = ?, remote = ?, done = ?, failed = ?, sent = ?, expires = ?, why = ?"
-                " WHERE number = ?",
-                (
-                    batch.stage,
-                    batch.remote,
-                    batch.done,
-                    batch.failed,
-                    batch.sent,
-                    batch.expires,
-                    batch.why,
-                    batch.number,
-                ),
+                "UPDATE batches SET stage = ?, reference = ?, remote = ?, done = ?, failed = ?, sent = ?, expires = ?,"
+                " why = ? WHERE number = ? AND stage != 'ended'",
+                (*told, batch.why, batch.number),
             )
         return batch
 
@@ -137,51 +200,64 @@ class Ledger:
             data.execute("DELETE FROM requests WHERE batch = ?", (batch.number,))
             data.execute("DELETE FROM batches WHERE number = ?", (batch.number,))
 
-    def end(self, batch: Batch, results: Iterable[Result], rest: tuple[int, str] = NO_RESULT) -> int:
-        """Write down the results of a batch; the number of those that are of no request of it, or come twice.
+    def forget_failures(self, model: str) -> None:
+        """Take back the requests to a model that were answered with an error."""
+        with self._at_once() as data:
+            data.execute("DELETE FROM requests WHERE model = ? AND status != 200", (model,))
 
-        `rest` is the status and message of the requests without a result.
-        """
+    def take(self, batch: Batch, results: Iterable[Result]) -> int:
+        """Write down results of a batch, of each request the first; the number of those that are of none of it."""
         refused = 0
+        secrets = known_secrets()
         with self._at_once() as data:
             for key, status, body in results:
-                answer = json.dumps(body)
                 taken = data.execute(
-                    "UPDATE requests SET status = ?, answer = ? WHERE key = ? AND batch = ? AND status IS NULL",
-                    (status, answer, key, batch.number),
+                    "UPDATE requests SET status = coalesce(status, ?), answer = coalesce(answer, ?)"
+                    " WHERE key = ? AND batch = ?",
+                    (status, _json(body, secrets), key, batch.number),
                 )
                 refused += not taken.rowcount
+        return refused
+
+    def end(self, batch: Batch, status: int, message: str) -> None:
+        """A batch is over; its requests without a result get this one."""
+        with self._at_once() as data:
             data.execute(
                 "UPDATE requests SET status = ?, answer = ? WHERE batch = ? AND status IS NULL",
-                (rest[0], json.dumps(rest[1]), batch.number),
+                (status, json.dumps(message), batch.number),
             )
             data.execute(
                 "UPDATE batches SET stage = 'ended', done = ?, failed = ?, why = ? WHERE number = ?",
                 (batch.done, batch.failed, batch.why, batch.number),
             )
-        return refused
 
     def look_up(self, key: str) -> Known | None:
         """What is known of a request; None for one that was never sent."""
-        row = self._data.execute("SELECT status, answer FROM requests WHERE key = ?", (key,)).fetchone()
+        with self._told():
+            row = self._data.execute("SELECT status, answer FROM requests WHERE key = ?", (key,)).fetchone()
         return Known(*row) if row else None
 
-    def store(self, key: str, answer: Mapping[str, Any]) -> None:
+    def store(self, model: str, key: str, answer: Mapping[str, Any]) -> None:
         """Write down what was answered at once."""
         with self._at_once() as data:
-            data.execute("INSERT INTO requests VALUES (?, NULL, 200, ?)", (key, json.dumps(answer)))
+            data.execute(
+                "INSERT OR REPLACE INTO requests VALUES (?, ?, NULL, 200, ?)",
+                (key, model, _json(answer, known_secrets())),
+            )
 
-    def finish(self) -> None:
-        """A run is over and its results are written: whoever asks the same again wants a new answer."""
+    def finish(self, model: str) -> None:
+        """A run is over and its results are written: whoever asks this model the same again wants a new answer."""
         with self._at_once() as data:
             data.execute(
-                "DELETE FROM requests WHERE batch IS NULL"
-                " OR batch IN (SELECT number FROM batches WHERE stage = 'ended')"
+                "DELETE FROM requests WHERE model = ? AND (batch IS NULL"
+                " OR batch IN (SELECT number FROM batches WHERE stage = 'ended'))",
+                (model,),
             )
 
     def recall(self, name: str) -> dict[str, Any]:
         """What was remembered under a name; nothing where there is nothing."""
-        row = self._data.execute("SELECT facts FROM learnt WHERE name = ?", (name,)).fetchone()
+        with self._told():
+            row = self._data.execute("SELECT facts FROM learnt WHERE name = ?", (name,)).fetchone()
         return dict(json.loads(row[0])) if row else {}
 
     def remember(self, name: str, facts: Mapping[str, Any]) -> None:
@@ -194,12 +270,25 @@ class Ledger:
         self._data.close()
 
 
+def _json(body: Mapping[str, Any] | str, secrets: Iterable[str]) -> str:
+    """A response as JSON; a server may have echoed the request's key in it."""
+    text = json.dumps(body)
+    for secret in secrets:
+        text = text.replace(secret, "[key]")
+    return text
+
+
+_CLAIM = (
+    "INSERT INTO requests VALUES (?, ?, ?, NULL, NULL) ON CONFLICT (key)"
+    " DO UPDATE SET batch = excluded.batch, status = NULL, answer = NULL WHERE status != 200"
+)
+"""Takes a request into a batch, if it is in none or was answered with an error there."""
 _TABLES = """
 CREATE TABLE IF NOT EXISTS batches (
-    number INTEGER PRIMARY KEY, name TEXT, model TEXT, stage TEXT, remote TEXT,
+    number INTEGER PRIMARY KEY, name TEXT, model TEXT, stage TEXT, reference TEXT, remote TEXT,
     size INTEGER, done INTEGER, failed INTEGER, sent REAL, expires REAL, why TEXT, cost REAL
 );
-CREATE TABLE IF NOT EXISTS requests (key TEXT PRIMARY KEY, batch INTEGER, status INTEGER, answer TEXT);
+CREATE TABLE IF NOT EXISTS requests (key TEXT PRIMARY KEY, model TEXT, batch INTEGER, status INTEGER, answer TEXT);
 CREATE TABLE IF NOT EXISTS learnt (name TEXT PRIMARY KEY, facts TEXT);
 CREATE INDEX IF NOT EXISTS by_batch ON requests (batch);
 """
