@@ -8,12 +8,18 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from email.parser import BytesParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
-from conftest import completion
+import pytest
+from conftest import KEY, completion
+
+from geval_adapters import GEval
+from geval_adapters.judge import post
+from geval_adapters.judge.batches import BatchJudge
 
 
 class BatchServer:
@@ -218,3 +224,47 @@ class Refused(Exception):  # noqa: N818
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.status = status
+
+
+MODELS = ("openai/gpt-4o-mini", "anthropic/claude-sonnet-4-5")
+TEXTS = [f"Text number {number}." for number in range(40)]
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[BatchServer]:
+    started = BatchServer()
+    for name in ("OPENAI", "ANTHROPIC"):
+        monkeypatch.setenv(f"{name}_API_BASE", started.base if name == "OPENAI" else started.base.removesuffix("/v1"))
+        monkeypatch.setenv(f"{name}_API_KEY", KEY)
+    monkeypatch.setenv("GEVAL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(post, "PAUSES", (0.02, 0.1))
+    monkeypatch.setattr(post, "SETTLE", 0.05)
+    monkeypatch.setattr(post, "LAG", 0.1)
+    yield started
+    started.close()
+
+
+def number_in(body: dict[str, Any]) -> int:
+    """Which of TEXTS a request is about."""
+    content = (
+        body["messages"][-1]["content"] if body["messages"][-1]["role"] == "user" else body["messages"][0]["content"]
+    )
+    text = content if isinstance(content, str) else "".join(block["text"] for block in content)
+    return int(text.split("Text number ")[1].split(".")[0])
+
+
+def rate_by_number(body: dict[str, Any]) -> dict[str, Any]:
+    """1 to 5, by the text's number, so that a mix-up shows."""
+    return completion(*[f"Rating: {number_in(body) % 5 + 1}"] * body.get("n", 1))
+
+
+def rate(tmp_path: Path, texts: list[str] = TEXTS, model: str = MODELS[0], **options: Any) -> list[Any]:
+    options = {"readout": "samples", "n": 2, **options}
+    asking = {name: options.pop(name) for name in ("wait", "retries") if name in options}
+    judge = BatchJudge(model, batch=tmp_path / "run.batches.db", **asking)
+    return list(GEval("fluency", judge, scale="1-5", **options).rate_many(texts))
+
+
+def assert_right(ratings: list[Any]) -> None:
+    assert [rating.sample.output for rating in ratings] == TEXTS
+    assert [rating.score for rating in ratings] == [number % 5 + 1 for number in range(len(TEXTS))]
