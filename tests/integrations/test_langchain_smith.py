@@ -233,4 +233,4 @@ def test_the_example_for_pytest_runs_as_written_and_without_an_account(
     page = (Path(__file__).parents[2] / "docs" / "langchain.md").read_text(encoding="utf-8")
     (example,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def test_" in block)
     pytester.makepyfile(example)
-    pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)  # in here it would drop modules
