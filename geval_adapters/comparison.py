@@ -75,13 +75,6 @@ class Verdict:
             "sample": f"{self.first.digest}-{self.second.digest}",
         }
 
-    @classmethod
-    def from_dict(cls, row: Mapping[str, Any], first: Sample, second: Sample) -> Verdict:
-        """The verdict of a row, given the samples that it names."""
-        same = {name: row[name] for name in ("p_first", "coverage", "method", "n_valid", "n_failed", "error")}
-        rest = {"bounds": tuple(row["bounds"]), "text": row["response"], "usage": Usage(**row["usage"])}
-        return cls(first, second, signature=Signature.parse(row["signature"]), **same, **rest)
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -13,6 +13,7 @@ import typer
 
 from ..criteria import FORMS, Criterion
 from ..errors import InputError
+from ..fence import CONTROL_TOKENS, ControlTokens
 from ..judge.client import LiteLLMJudge
 from ..recipes import STEPS, StepsFrom
 from ..runs.breaker import Breaker
@@ -40,6 +41,9 @@ FormOption = Annotated[
     str | None, typer.Option(metavar="|".join(FORMS), help="How the judge answers; two joined by + are averaged.")
 ]
 StepsOption = Annotated[StepsFrom | None, choice(of=STEPS, help="Evaluation steps.")]
+ControlTokensOption = Annotated[
+    ControlTokens, choice(of=CONTROL_TOKENS, help="What chat templates' control tokens in samples become.")
+]
 PromptFileOption = Annotated[Path | None, typer.Option(help="A published prompt file.")]
 ResumeOption = Annotated[bool, typer.Option("--resume/--no-resume", help="Go on with an --output that is there.")]
 HtmlOption = Annotated[Path | None, typer.Option(help="Also write one self-contained page to look at.")]

@@ -12,7 +12,16 @@ from ..criteria import find_criterion
 from ..rating import GEval
 from ..samples import Sample
 from .app import verb
-from .options import FieldOption, FormOption, InputOptions, JsonOption, PromptFileOption, RecipeOption, StepsOption
+from .options import (
+    ControlTokensOption,
+    FieldOption,
+    FormOption,
+    InputOptions,
+    JsonOption,
+    PromptFileOption,
+    RecipeOption,
+    StepsOption,
+)
 
 
 @verb("prompt")
@@ -23,6 +32,7 @@ def show_prompt(
     form: FormOption = None,
     steps: StepsOption = None,
     prompt_file: PromptFileOption = None,
+    control_tokens: ControlTokensOption = "inert",
     field: FieldOption = [],  # noqa: B006
     as_json: JsonOption = False,
 ) -> None:
@@ -31,7 +41,10 @@ def show_prompt(
     placeholder = Sample("{output}", source="{source}", context="{context}", reference="{reference}")
     sample = next(iter(InputOptions(field, limit=1).read(input, [chosen]))) if input else placeholder
     # Nothing is asked of this judge: the messages are the same for any.
-    geval = GEval(chosen, "openai/none", recipe=recipe, form=form, steps=steps, prompt_file=prompt_file)
+    geval = GEval(
+        chosen, "openai/none", recipe=recipe, form=form, steps=steps, prompt_file=prompt_file,
+        control_tokens=control_tokens,
+    )  # fmt: skip
     for prompt in geval.prompts:
         messages = prompt.messages(sample)
         if as_json:

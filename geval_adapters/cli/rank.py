@@ -20,7 +20,7 @@ from ..runs.progress import output_console, say_faults
 from ..runs.rank import RankRun
 from .app import choice, verb
 from .ending import Exit, until_the_end, warn_of_embedded, write
-from .options import HtmlOption, InputOptions, JsonOption, JudgeOptions, RunOptions
+from .options import ControlTokensOption, HtmlOption, InputOptions, JsonOption, JudgeOptions, RunOptions
 
 if TYPE_CHECKING:
     from ..ranking.documents import Ranked
@@ -50,6 +50,7 @@ def rank(
     method: Annotated[str, choice(of=methods, help="How comparisons become scores.")] = "bradley-terry",
     kind: Annotated[Kind, choice(of=KINDS, help="The prompt.")] = "instructed",
     ties: Annotated[bool, typer.Option("--ties", help="Let the judge call a tie.")] = False,
+    control_tokens: ControlTokensOption = "inert",
     n: Annotated[int | None, typer.Option(min=1, help="Replies per comparison.")] = None,
     temperature: Annotated[float | None, typer.Option(min=0)] = None,
     readout: Annotated[Readout, choice(of=READOUTS, help="How a verdict is read.")] = "auto",
@@ -87,7 +88,10 @@ def rank(
         show(result, {})
         raise typer.Exit(Exit.UNRATED if result.unread else Exit.DONE)
     judge = asking.judge(running.output)
-    comparer = Comparer(chosen, judge, kind=kind, ties=ties, n=n, temperature=temperature, readout=readout)
+    comparer = Comparer(
+        chosen, judge, kind=kind, ties=ties, control_tokens=control_tokens, n=n, temperature=temperature,
+        readout=readout,
+    )  # fmt: skip
     data = reading.read(input or "", [chosen])
     warn_of_embedded(judge)
     output = running.output

@@ -23,6 +23,7 @@ from ..runs.score import ScoreRun
 from .app import choice, verb
 from .ending import Exit, until_the_end, warn_of_embedded, write
 from .options import (
+    ControlTokensOption,
     CriterionOption,
     FormOption,
     HtmlOption,
@@ -71,6 +72,7 @@ def score(
     scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: PromptFileOption = None,
+    control_tokens: ControlTokensOption = "inert",
     examples: Annotated[
         Path | None,
         typer.Option(help="People's labels, some of which the judge is shown as examples."),
@@ -98,7 +100,7 @@ def score(
         return GEval(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
             readout=readout, adaptive=target_error if adaptive else None, off_grid=off_grid, explain=explain,
-            prompt_file=prompt_file, examples=shown,
+            prompt_file=prompt_file, examples=shown, control_tokens=control_tokens,
         )  # fmt: skip
 
     gevals = [rated_by(name) for name in dict.fromkeys(criterion)]

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..errors import InputError
+from ..criteria import read_yaml
+from ..errors import InputError, checked
 from .secrets import keep_secrets_in, without_keys
 
 
@@ -33,29 +34,44 @@ class Router:
         return replace(self, settings=without_keys(self.settings))
 
 
+@dataclass(frozen=True)
+class Target:
+    """Which model a deployment is; whatever else stands there is LiteLLM's."""
+
+    model: str
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """One entry of a router file's `model_list`."""
+
+    model_name: str
+    litellm_params: Target
+
+
+@dataclass(frozen=True)
+class RouterFile:
+    """What a router file must hold."""
+
+    model_list: tuple[Deployment, ...]
+    router_settings: dict[str, Any] | None = None
+
+
 def read_router(path: str | Path, group: str | None) -> Router:
     """The deployments in a YAML or JSON file, as LiteLLM's proxy has them: `model_list` and `router_settings`.
 
     Raises:
         InputError: the file cannot be read, or has no such group.
     """
-    import yaml
-
-    try:
-        told = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        deployments = [(each["model_name"], each["litellm_params"]["model"]) for each in told["model_list"]]
-        settings = dict(told.get("router_settings") or {})
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror or error}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError, AttributeError):
-        raise InputError(
-            f"{path}: is no router file: it needs model_list, each entry with model_name and litellm_params.model"
-        ) from None
+    data = read_yaml(Path(path))
+    keep_secrets_in(data)
+    file = checked(RouterFile, without_keys(data), str(path))
+    deployments = [(each.model_name, each.litellm_params.model) for each in file.model_list]
+    settings = data.get("router_settings") or {}
     groups = list(dict.fromkeys(name for name, _ in deployments))
     if not groups or group not in (None, *groups):
         raise InputError(f"{path}: has no model_name {group!r}, but {', '.join(groups) or 'none'}")
     chosen = group or groups[0]
-    keep_secrets_in(told)
     digest = hashlib.sha256(json.dumps([deployments, settings.get("fallbacks")], default=str).encode()).hexdigest()[:8]
     models = list(dict.fromkeys(model for _, model in deployments))
-    return Router(f"router/{chosen}@{digest}", chosen, models, settings | {"model_list": told["model_list"]})
+    return Router(f"router/{chosen}@{digest}", chosen, models, settings | {"model_list": data["model_list"]})

@@ -189,7 +189,7 @@ def counterparts(old: Sequence[Joined], new: Sequence[Joined]) -> list[tuple[Joi
     """The ratings of two runs by the same criteria: alike in name and hash, else each run's only ones of a name."""
 
     def counterpart(run: Joined) -> Joined | None:
-        alike = [each for each in new if each.key == run.key and each.criterion in (run.criterion, run.key)]
+        alike = [each for each in new if (each.key or each.criterion) == (run.key or run.criterion)]
         named = [[each for each in runs if each.name == run.name] for runs in (old, new)]
         return alike[0] if alike else named[1][0] if list(map(len, named)) == [1, 1] else None
 

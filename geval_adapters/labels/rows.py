@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from ..criteria import Criterion
-from ..errors import InputError
+from ..errors import InputError, checked
 from ..rows import read_rows
 
 COLUMNS: dict[str, tuple[str, ...]] = {
@@ -208,12 +208,7 @@ def _label(fields: Mapping[str, Any], criterion: Criterion | None) -> Label:
     score = fields.get("score")
     if criterion and isinstance(score, str):
         score = criterion.scale.words.get(score.strip().lower(), score)
-    try:
-        label = Label.model_validate({**fields, "score": score})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where, said = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
-        raise InputError(f"{where}: {said}, found {str(first['input'])[:60]!r}" if where else said) from None
+    label = checked(Label, {**fields, "score": score})
     scale = criterion.scale if criterion and not label.other else None
     if scale and label.score is not None and not scale.low <= label.score <= scale.high:
         assert criterion is not None

@@ -12,6 +12,7 @@ from ..comparison import Comparer, RankedDocument, Verdict
 from ..errors import InputError, checked
 from ..judge.base import Usage
 from ..judge.loops import concurrently
+from ..judge.sampling import Method
 from ..samples import Sample, by_document
 from ..signature import Signature
 from .breaker import Breaker
@@ -32,7 +33,7 @@ class VerdictRow:
     p_first: float | None
     coverage: float
     bounds: tuple[float, float]
-    method: str
+    method: Method
     n_valid: int
     n_failed: int
     response: str
@@ -40,6 +41,14 @@ class VerdictRow:
     usage: Usage
     signature: str
     sample: str
+    served: tuple[str, ...] = ()
+
+    def verdict(self, first: Sample, second: Sample) -> Verdict:
+        """The verdict, given the samples that the row names."""
+        return Verdict(
+            first, second, self.p_first, self.coverage, self.bounds, self.method, self.n_valid, self.n_failed,
+            self.response, self.error, self.usage, Signature.parse(self.signature), self.served,
+        )  # fmt: skip
 
 
 Groups = Mapping[str | None, Sequence[Sample]]
@@ -112,14 +121,14 @@ class RankRun:
             first, second = samples.get(answered.first), samples.get(answered.second)
             if first is None or second is None or answered.error is not None:
                 return
-            check_kind("verdicts", Signature.parse(answered.signature), expected)
+            verdict = answered.verdict(first, second)
+            check_kind("verdicts", verdict.signature, expected)
             if answered.sample != f"{first.digest}-{second.digest}":
                 raise InputError(f"{first.id!r} or {second.id!r} has another text there; name another --output")
             if (first.id, second.id) in self._answered:
                 raise InputError(f"{first.id!r} and {second.id!r} have a verdict already; remove one of both")
             if answered.p_first is None or not 0 <= answered.p_first <= 1:
                 raise InputError(f"p_first is {answered.p_first}, and no probability; remove the line")
-            verdict = Verdict.from_dict(row, first, second)
             self._answered[first.id, second.id] = verdict
             self._usage += verdict.usage
 
