@@ -115,5 +115,5 @@ def test_yaml_that_is_no_criterion_is_named_with_its_field(tmp_path: Path, text:
     with pytest.raises(InputError) as error:
         GEval(str(file), "openai/none")
     assert said in str(error.value)
-    assert "c.yaml: " in str(error.value)
+    assert "c.yaml:" in str(error.value)
     assert len(str(error.value)) < 5000
