@@ -36,7 +36,8 @@ def compare(
     Items are matched by id. Ratings with differing signatures are refused: a difference could be the judge's own.
     """
     from ..agreement.changes import changes
-    from ..labels.joined import counterparts, read_ratings, served_note
+    from ..labels.alike import served_note
+    from ..labels.joined import counterparts, read_ratings
 
     runs = [read_ratings(path) for path in (old, new)]
     shared = counterparts(*runs)

@@ -26,6 +26,8 @@ def columns_of(fields: Sequence[str]) -> dict[str, str]:
 
 def scale_of(data: Joined) -> tuple[float, float]:
     """The lowest and the highest score of the ratings' criterion, or where it is not known, of all that were given."""
+    if data.scale:
+        return data.scale
     try:
         scale = find_criterion(data.name).scale
         ends = [scale.low, scale.high]

@@ -13,6 +13,7 @@ import numpy as np
 from ..agreement.significance import holm
 from ..agreement.soft_accuracy import soft_pairwise_accuracy
 from ..errors import InputError
+from .alike import differing
 from .conformal import conformal
 from .correction import UNLABELLED, Estimate, by_system, estimated, judged, rectified, within
 from .estimation import Difference, Estimation, Judge, Mean
@@ -45,7 +46,7 @@ def estimate(
         method: see `corrected_mean`.
 
     Raises:
-        InputError: there are no labels, or no such system.
+        InputError: there are no labels, no such system, or a threshold that is not on the scale.
     """
     items = data.drawn
     if not items.n and not data.pairs:
@@ -56,6 +57,9 @@ def estimate(
     by = by or against is not None
     if by and not systems:
         raise InputError(f"the ratings of {data.criterion} name no systems (system_id)")
+    if threshold is not None:
+        data.check_on_scale("--share-at-least", threshold)
+    mixed = differing([data])
     moved = transport(items, [item.system for item in data.items]) if len(systems) > 1 and items.n else None
     means, differences = _means(data, items, by, against, threshold, moved, method) if items.n else ([], [])
     return Estimation(
@@ -70,7 +74,7 @@ def estimate(
         intervals=conformal(items, scale, level) if level is not None and scale is not None else None,
         items=data.items,
         threshold=threshold,
-        notes=data.notes,
+        notes=(*data.notes, *([mixed] if mixed else [])),
     )
 
 

@@ -11,10 +11,10 @@ from scipy.special import stdtrit
 
 from ..agreement.intervals import Figure
 from ..errors import InputError
-from ..signature import Signature
+from .alike import differing, served_note
 from .correction import Estimate, estimated, judged, within
 from .estimate import refused
-from .joined import Joined, Rated, served_note
+from .joined import Joined, Rated
 from .transport import transport
 
 
@@ -98,11 +98,16 @@ def gate(
         max_unrated: share of items that may lack a judge's score.
 
     Raises:
-        InputError: no bar; ratings that cannot be compared with each other; too many unrated items; no labels, without
+        InputError: no bar, or one that is not on the scale; ratings that cannot be compared with each other; too many
+            unrated items; no labels, without
             `unlabelled`; a baseline that shares no item.
     """
     if at_least is None and share is None and baseline is None:
         raise InputError("a gate needs a bar: --at-least, --share-at-least or --baseline")
+    if at_least is not None:
+        data.check_on_scale("--at-least", at_least)
+    if share is not None:
+        data.check_on_scale("--share-at-least", share[0])
     everything = [data, *([baseline] if baseline else [])]
     _comparable(everything)
     for each in everything:
@@ -133,13 +138,8 @@ def gate(
 
 
 def _comparable(everything: Sequence[Joined]) -> None:
-    signatures = list(dict.fromkeys(each for data in everything for each in data.signatures))
-    if len(signatures) > 1:
-        try:
-            told = "; ".join(Signature.parse(signatures[0]).differences(Signature.parse(signatures[1])))
-        except InputError:
-            told = f"{signatures[0]!r} and {signatures[1]!r}"
-        raise InputError(f"ratings with {len(signatures)} different signatures cannot be held against one bar: {told}")
+    if told := differing(everything):
+        raise InputError(f"{told}; such ratings cannot be held against one bar")
 
 
 def _rated(data: Joined, most: float) -> None:

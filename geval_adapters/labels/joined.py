@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -43,6 +43,7 @@ class RatingRow:
     doc_id: Name = None
     system_id: Name = None
     human: Finite | None = None
+    normalized: Finite | None = None
     distribution: Annotated[Mapping[float, float], BeforeValidator(_as_mapping)] = field(default_factory=dict)
     signature: Text = ""
     served: Annotated[tuple[str, ...], BeforeValidator(lambda value: value or ())] = ()
@@ -99,6 +100,7 @@ class Joined:
         pairs: labels of pairs of these items.
         notes: what people must know about the labels, in words.
         key: its name with its hash (`name@hash`) where the ratings have that.
+        scale: the lowest and the highest score, None where the ratings do not tell.
     """
 
     criterion: str
@@ -106,6 +108,21 @@ class Joined:
     pairs: Sequence[Label] = ()
     notes: tuple[str, ...] = ()
     key: str = ""
+    scale: tuple[float, float] | None = None
+
+    def check_on_scale(self, what: str, value: float) -> None:
+        """See to it that a number is one that a score can be.
+
+        Raises:
+            InputError: it is no number, or not on the scale.
+        """
+        if not math.isfinite(value):
+            raise InputError(f"{what} must be a number, got {value:g}")
+        if self.scale and not self.scale[0] - 1e-6 <= value <= self.scale[1] + 1e-6:
+            low, high = self.scale
+            raise InputError(
+                f"{what}, {value:g}, is not on the scale of {self.criterion}, which is {low:g} to {high:g}"
+            )
 
     @property
     def name(self) -> str:
@@ -166,6 +183,7 @@ def read_ratings(path: str | Path) -> list[Joined]:
     """
     by_key: dict[str, dict[str, Rated]] = defaultdict(dict)
     names: dict[str, str] = {}
+    normalized: dict[str, dict[float, float]] = defaultdict(dict)
 
     def take(row: Mapping[str, Any], number: int) -> None:
         rating = checked(RatingRow, row)
@@ -175,14 +193,35 @@ def read_ratings(path: str | Path) -> list[Joined]:
         if made.id in by_key[key]:
             raise InputError(f"the id {made.id!r} stands here a second time")
         by_key[key][made.id] = made
+        if rating.score is not None and rating.normalized is not None:
+            normalized[key][rating.normalized] = rating.score
 
     for _ in read_rows(path, take):
         pass
     alone = {name for name, keys in Counter(names.values()).items() if keys == 1}
     return [
-        Joined(names[key] if names[key] in alone else key, list(items.values()), key=key if key != names[key] else "")
+        Joined(
+            names[key] if names[key] in alone else key,
+            list(items.values()),
+            key=key if key != names[key] else "",
+            scale=_ends(normalized[key]),
+        )
         for key, items in by_key.items()
     ]
+
+
+def _ends(scores: Mapping[float, float]) -> tuple[float, float] | None:
+    """The ends of a scale, from scores by what they are when it is brought to 0 to 1: two of them tell.
+
+    >>> _ends({0.25: 2.0, 1.0: 5.0})
+    (1.0, 5.0)
+    """
+    least, most = min(scores, default=0.0), max(scores, default=0.0)
+    if most - least < 1e-6:
+        return None
+    span = (scores[most] - scores[least]) / (most - least)
+    low = scores[least] - least * span
+    return round(low, 6), round(low + span, 6)
 
 
 def counterparts(old: Sequence[Joined], new: Sequence[Joined]) -> list[tuple[Joined, Joined]]:
@@ -194,27 +233,6 @@ def counterparts(old: Sequence[Joined], new: Sequence[Joined]) -> list[tuple[Joi
         return alike[0] if alike else named[1][0] if list(map(len, named)) == [1, 1] else None
 
     return [(run, other) for run in old if (other := counterpart(run))]
-
-
-def served_note(runs: Mapping[str, Joined]) -> Iterator[str]:
-    """A warning where the provider did not serve one model throughout, within runs and between them.
-
-    Args:
-        runs: ratings by the same criterion, by what they are called.
-    """
-    counts = {
-        name: Counter(each for item in run.items if item.score is not None for each in item.served)
-        for name, run in runs.items()
-    }
-    if len(set().union(*counts.values())) < 2:
-        return
-    said = [
-        f"{name}: {', '.join(f'{model} {count} x' for model, count in served.most_common())}"
-        for name, served in counts.items()
-        if served
-    ]
-    title = next(iter(runs.values())).criterion
-    yield f"{title} was not rated by one served model, so that scores may differ for that alone: {'; '.join(said)}"
 
 
 def _rated(row: RatingRow, number: int) -> Rated:
@@ -259,6 +277,9 @@ def join(
 
 
 def _with_human(ratings: Joined) -> Joined:
+    for item in ratings.items:
+        if item.human is not None:
+            ratings.check_on_scale(f"people's score of {item.id!r}", item.human)
     items = [replace(item, people={} if item.human is None else {"": item.human}) for item in ratings.items]
     return replace(ratings, items=items)
 
@@ -276,6 +297,8 @@ def _with_labels(
         elif label.other:
             pairs.append(label)
         elif not label.repeat:
+            if label.score is not None:
+                ratings.check_on_scale(f"{path}: the label of {label.id!r}", label.score)
             about[label.id].append(label)
     if not about and not pairs and taken is None:
         raise InputError(

@@ -12,6 +12,8 @@ from scipy.optimize import isotonic_regression
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 FOLDS = 10
+MOST = 1e100
+"""What is larger could not be squared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +25,7 @@ class Drawn:
         document: the number of each item's document, below `groups`.
         groups: how many documents there are.
         labelled: the places of the items that have a label.
-        weights: 1 / probability of being drawn, of each labelled item.
+        weights: 1 / probability of being drawn, of each labelled item; only their ratios count.
     """
 
     scores: Floats
@@ -80,7 +82,7 @@ def drawn(
     """Items from columns of equal length.
 
     Raises:
-        ValueError: different lengths, an infinite value, or a label whose probability is not in (0, 1].
+        ValueError: different lengths, an infinite value, no document, or a label whose probability is not in (0, 1].
     """
     columns = {"scores": np.asarray(scores, dtype=np.float64), "labels": np.asarray(labels, dtype=np.float64)}
     if probabilities is not None:
@@ -89,15 +91,19 @@ def drawn(
     if len(set(lengths.values())) > 1:
         raise ValueError("different lengths: " + ", ".join(f"{n} {name}" for name, n in lengths.items()))
     for name, column in columns.items():
-        if np.isinf(column).any():
-            raise ValueError(f"{name}: item {int(np.flatnonzero(np.isinf(column))[0])} is infinite")
+        if column.ndim != 1:
+            raise ValueError(f"{name} must be one number for each item, got an array of shape {column.shape}")
+        if (large := np.flatnonzero(np.abs(column) > MOST)).size:
+            raise ValueError(f"{name}: item {int(large[0])} is infinite, or as good as that")
+    if nowhere := [place for place, name in enumerate(documents) if name != name]:
+        raise ValueError(f"documents: item {nowhere[0]} has NaN")
     labelled = np.flatnonzero(~np.isnan(columns["labels"]))
     weights = np.ones(len(labelled))
     if probabilities is not None:
         given = columns["probabilities"][labelled]
         if wrong := [int(place) for place, p in zip(labelled, given, strict=True) if not 0 < p <= 1]:
             raise ValueError(f"item {wrong[0]} has a label, but no probability above 0 and up to 1 of being drawn")
-        weights = 1 / given
+        weights = given.min(initial=1.0) / given  # only their ratios count
     numbers = {name: number for number, name in enumerate(_ordered(documents))}
     document = np.fromiter((numbers[name] for name in documents), dtype=np.int64, count=len(documents))
     return Drawn(columns["scores"], columns["labels"], document, len(numbers), labelled, weights)
@@ -105,7 +111,11 @@ def drawn(
 
 def _ordered(documents: Sequence[Hashable]) -> list[Hashable]:
     """The documents in an order that does not depend on the items'."""
-    return sorted(set(documents), key=lambda name: (type(name).__name__, name))
+    names = set(documents)
+    try:
+        return sorted(names, key=lambda name: (type(name).__name__, name))
+    except TypeError:  # such as tuples, of which one holds None
+        return sorted(names, key=lambda name: (type(name).__name__, repr(name)))
 
 
 def folds(items: Drawn) -> Ints:

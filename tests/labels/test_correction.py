@@ -215,3 +215,23 @@ def _truth() -> float:
 
 
 TRUTH = _truth()
+
+
+def test_what_cannot_be_used_is_refused_in_words():
+    good = [3.0, 4.0, 2.0, 5.0] * 10
+    for scores, documents, options, said in [
+        (np.ones((40, 2)), range(40), {}, "one number for each item"),
+        ([1e200] * 40, range(40), {}, "item 0 is infinite"),
+        (good, [float("nan")] * 40, {}, "item 0 has NaN"),
+        (good, range(40), {"probabilities": [0.0] * 40}, "no probability above 0"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            corrected_mean(scores, good, documents, **options)
+
+
+def test_only_the_ratios_of_probabilities_count_and_documents_are_any_names():
+    good = [3.0, 4.0, 2.0, 5.0] * 10
+    names = [("ticket", None if number % 3 == 0 else number) for number in range(40)]
+    plain = corrected_mean(good, good, names)
+    tiny = corrected_mean(good, good, names, probabilities=[1e-320] * 40)
+    assert (tiny.value, tiny.low, tiny.high) == pytest.approx((plain.value, plain.low, plain.high))

@@ -167,3 +167,21 @@ def test_a_label_needs_no_more_than_an_id_and_a_score(gate):
     labels = world(systems=1, documents=300, every=3)[1]
     write("bare.jsonl", [{"id": row["id"], "score": row["score"]} for row in labels])
     assert gate("--labels", "bare.jsonl", "--at-least", 2.5)[0] == 0
+
+
+def test_labels_and_bars_on_another_scale_are_refused(geval):
+    """People's marks out of 100 once passed any bar of a scale from 1 to 5."""
+    kind = {"criterion": "manners", "signature": "model:m|criterion:manners@abc|n:1"}  # whose scale only the rows know
+    items = [rating(f"r{number}", 1.0 + number % 5, normalized=number % 5 / 4, **kind) for number in range(40)]
+    write("five.jsonl", items)
+    gate = partial(geval, "gate", "five.jsonl", "-c", "manners", "--labels")
+    write("hundred.jsonl", [{"id": f"r{number}", "score": 20.0 * (number % 5 + 1)} for number in range(30)])
+    write("people.jsonl", [{"id": f"r{number}", "score": 1.0 + number % 5} for number in range(30)])
+    code, _, said = gate("hundred.jsonl", "--at-least", "3")
+    assert code == 2
+    assert "hundred.jsonl: the label of 'r0', 20, is not on the scale of" in said.replace("\n", " ")
+    for bar in (["--at-least", "nan"], ["--at-least", "6"], ["--share-at-least", "inf:0.5"]):
+        code, _, said = gate("people.jsonl", *bar)
+        assert code == 2
+        assert bar[0] in said
+    assert gate("people.jsonl", "--at-least", "1")[0] == 0
