@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -40,10 +41,16 @@ def replies_of(response: Mapping[str, Any]) -> list[Reply]:
 def served_by(model: object, fingerprint: object) -> str | None:
     """A model and its fingerprint as a provider names them, as one text; None where it names none.
 
+    Of a file that a local server has loaded it is the name alone, which is the same on each machine.
+
     >>> served_by("gpt-4o-mini-2024-07-18", "fp_44709d6fcb")
     'gpt-4o-mini-2024-07-18 (fp_44709d6fcb)'
+    >>> served_by("/models/tiny.gguf", None)
+    'tiny.gguf'
     """
-    name, mark = (each[:200] if isinstance(each, str) else "" for each in (model, fingerprint))
+    name, mark = (each[:400] if isinstance(each, str) else "" for each in (model, fingerprint))
+    if name.endswith(".gguf"):
+        name = re.split(r"[/\\]", name)[-1]
     return " ".join(filter(None, [name, f"({mark})" if mark else ""])) or None
 
 

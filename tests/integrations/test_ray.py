@@ -10,6 +10,8 @@ import os
 import pickle
 import re
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -164,6 +166,48 @@ def test_the_command_line_stops_resumes_and_comes_to_the_same_numbers(server: Se
     assert "holds ratings that this run's cannot stand beside: n is 1 there, 2 here" in err
     assert geval(*on_ray)[0] == 0
     assert not server.requests
+
+
+KILLED = """
+import os, signal, sys
+from geval_adapters import cli
+from ray_geval.folder import RatingsFolder
+
+class Mortal(RatingsFolder):
+    ROWS = 10
+    def _flush(self):
+        super()._flush()
+        if len(list(self.path.glob("part-*.parquet"))) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+import ray_geval.engine
+ray_geval.engine.RatingsFolder = Mortal
+sys.argv = ["geval", *sys.argv[1:]]
+cli.main()
+"""
+
+
+def test_a_kill_after_part_of_the_folder_was_written_loses_and_doubles_nothing(server: Server, geval) -> None:
+    Path("in.jsonl").write_text("".join(json.dumps(row(index)) + "\n" for index in range(60)))
+    arguments = ["score", "in.jsonl", "-c", "coherence", "-m", MODEL, "--engine", "ray", "-o", "out"]
+    killed = subprocess.run([sys.executable, "-c", KILLED, *arguments], capture_output=True, timeout=300)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()[-2000:]
+    written = list(read_samples("out"))
+    assert len(written) == 30
+
+    server.requests.clear()
+    code, _, err = geval(*arguments)
+    assert (code, err) == (0, "30 of 60 had been rated before\n")
+    assert len(server.requests) == 30
+    assert sorted(each.id for each in read_samples("out")) == sorted(f"i{index}" for index in range(60))
+
+    Path("out/part-000099.parquet").write_bytes(Path("out/part-000001.parquet").read_bytes())
+    before = {file.name: file.read_bytes() for file in Path("out").glob("*.parquet")}
+    code, _, err = geval(*arguments)
+    assert code == 2
+    assert re.search(r"part-000099.parquet: row 1: sample 'i\d+' has a rating by 'coherence' already", err)
+    assert before == {file.name: file.read_bytes() for file in Path("out").glob("*.parquet")}
+    assert len(server.requests) == 30
 
 
 @pytest.mark.parametrize(
