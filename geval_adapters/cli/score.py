@@ -94,7 +94,7 @@ def score(
     Exit code: 0 all were rated, 1 some were not, or missed a bar, and the last line says which, 2 bad usage or input,
     130 interrupted. What was done is kept: the same command with the same --output goes on from there.
     """
-    judge = asking.judge(running.output)
+    judge = (replace(asking, batch=False) if dry_run else asking).judge(running.output)  # both prices are shown then
 
     def rated_by(name: str | Criterion, shown: Shots | None = None) -> GEval:
         return GEval(

@@ -59,8 +59,8 @@ class BatchJudge(LiteLLMJudge):
         if options.get("router"):
             raise JudgeError("a router has no batches: name the model itself")
         super().__init__(model, **options | {"concurrency": AT_ONCE, "rpm": None, "tpm": None})
-        self.ledger = Ledger(batch if batch is not True else _usual_ledger(self.name))
         self._api = batch_api(self.name, options.get("api_base"), options.get("api_key"))
+        self.ledger = Ledger(batch if batch is not True else _usual_ledger(self.name))
         self._wait, self._watch = wait, watch
         self._posts = PerLoop(self._post)
         self._keys = Keys(self.name, options.get("api_base"))
@@ -106,7 +106,20 @@ class BatchJudge(LiteLLMJudge):
     def _most_of(self, body: Mapping[str, Any]) -> float | None:
         """Dollars that a request may cost at the most, about."""
         prompt, completion = self._tokens(body)
-        return self.price(int(prompt), 0, 0, int(completion))
+        return self.price(int(prompt), 0, 0, int(completion), batch=True)
+
+    def price(
+        self,
+        prompt: int,
+        cached: int,
+        written: int,
+        completion: int,
+        answered: str = "",
+        batch: bool | None = None,
+    ) -> float | None:
+        """Dollars for so many tokens: the ordinary price where the question is asked at once, else that of batches."""
+        in_batch = not _ASKED.get()[1] if batch is None else batch
+        return super().price(prompt, cached, written, completion, answered, in_batch)
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a judge that is asked in batches stays in its process: give workers an ordinary one")

@@ -97,7 +97,7 @@ class LabelServer:
 
     async def _task(self, request: web.Request) -> web.Response:
         at = request.query.get("at", "")
-        return web.json_response(self.session.state(int(at) if at.isdecimal() else None))
+        return web.json_response(self.session.state(int(at) if at.isdecimal() and len(at) < 10 else None))
 
     async def _label(self, request: web.Request) -> web.Response:
         try:

@@ -194,3 +194,20 @@ def test_a_dropped_batch_is_sent_anew(server: BatchServer, tmp_path: Path, geval
     server.instant = True
     assert_right(rate(tmp_path))
     assert Ledger(tmp_path / "run.batches.db", create=False).batches()[-1].stage == "ended"
+
+
+def test_the_first_few_cost_what_ordinary_requests_cost(server: BatchServer, tmp_path: Path) -> None:
+    server.answer = rate_by_number
+    costs = [rating.usage.cost for rating in rate(tmp_path, n=1)]
+    assert all(first == pytest.approx(2 * costs[-1]) for first in costs[:8])
+    assert costs[8:] == [costs[-1]] * 32
+
+
+def test_a_dry_run_and_a_refused_model_leave_no_file(server: BatchServer, tmp_path: Path, geval: Any) -> None:
+    (tmp_path / "in.jsonl").write_text('{"output": "A text."}\n')
+    command = ["score", "in.jsonl", "--criterion", "fluency", "--batch"]
+    assert geval(*command, "-m", MODELS[0], "--dry-run")[0] == 0
+    code, _, said = geval(*command, "-m", "local/smollm2", "-o", "out.jsonl")
+    assert code == 2
+    assert "no batch interface" in said
+    assert [each.name for each in tmp_path.iterdir() if each.suffix == ".db"] == []
