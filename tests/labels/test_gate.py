@@ -185,3 +185,12 @@ def test_labels_and_bars_on_another_scale_are_refused(geval):
         assert code == 2
         assert bar[0] in said
     assert gate("people.jsonl", "--at-least", "1")[0] == 0
+
+
+def test_an_estimate_from_ratings_of_two_kinds_says_so(geval):
+    kinds = [SIGNATURE.format("abc"), SIGNATURE.format("abc").replace("n:1", "n:20")]
+    write("two.jsonl", [rating(f"r{number}", 1.0 + number % 5, signature=kinds[number % 2]) for number in range(40)])
+    write("people.jsonl", [{"id": f"r{number}", "score": 1.0 + number % 5} for number in range(30)])
+    code, told, _ = geval("estimate", "two.jsonl", "--labels", "people.jsonl", "--json")
+    assert code == 0
+    assert "2 different signatures" in json.loads(told)["criteria"][0]["notes"][-1]
