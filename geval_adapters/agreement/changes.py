@@ -77,8 +77,8 @@ def changes(criterion: str, old: Sequence[Scored], new: Sequence[Scored], seed: 
     >>> from types import SimpleNamespace
     >>> old = [SimpleNamespace(id=str(i), document=i, score=2.0) for i in range(8)]
     >>> new = [SimpleNamespace(id=str(i), document=i, score=2.0 + i % 2) for i in range(9)]
-    >>> found = changes("coherence", old, new)
-    >>> found.difference.value, found.up, found.same, found.only_new
+    >>> compared = changes("coherence", old, new)
+    >>> compared.difference.value, compared.up, compared.same, compared.only_new
     (0.5, 4, 4, 1)
     """
     now = {item.id: item for item in new}

@@ -155,6 +155,6 @@ def average(files: Sequence[JudgedFile]) -> JudgedFile:
     items = {}
     for key in shared:
         scores = [judged.items[key].score for judged in files]
-        known = [score for score in scores if score is not None]
-        items[key] = replace(files[0].items[key], score=fmean(known) if len(known) == len(scores) else None, replies=())
+        given = [score for score in scores if score is not None]
+        items[key] = replace(files[0].items[key], score=fmean(given) if len(given) == len(scores) else None, replies=())
     return JudgedFile(f"average of {len(files)} judges", items, sum(judged.unread for judged in files))

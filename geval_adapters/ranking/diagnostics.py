@@ -80,20 +80,20 @@ def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None =
     if share is None:
         return Position(None, None, None, 0, None, 0)
     apart: dict[Hashable, float] = {}
-    known = (name for name, each in zip(documents, outcomes, strict=True) if each.p_first is not None)
-    for name, verdict in zip(known, verdicts, strict=True):
+    answered = (name for name, each in zip(documents, outcomes, strict=True) if each.p_first is not None)
+    for name, verdict in zip(answered, verdicts, strict=True):
         apart[name] = apart.get(name, 0.0) + (verdict - share) / n
     error = (
         math.sqrt(len(apart) / (len(apart) - 1) * fsum(e * e for e in apart.values())) if len(apart) >= FEWEST else 0
     )
-    told = (mean_of(flips), len(flips), reversals, sum(flips) - reversals)
+    flipping = (mean_of(flips), len(flips), reversals, sum(flips) - reversals)
     if error:
         half = float(stdtrit(len(apart) - 1, 0.975)) * error
-        return Position(share, max(0.0, share - half), min(1.0, share + half), n, *told)
+        return Position(share, max(0.0, share - half), min(1.0, share + half), n, *flipping)
     z = 1.959963984540054
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Position(share, max(0.0, centre - half), min(1.0, centre + half), n, *told)
+    return Position(share, max(0.0, centre - half), min(1.0, centre + half), n, *flipping)
 
 
 def debias(outcomes: Iterable[Outcome]) -> tuple[float | None, list[Outcome]]:

@@ -132,9 +132,9 @@ def ranked(
         for document, result in results.items():
             ranks = result.ranks()
             for name in sorted(ranks, key=lambda name: (ranks[name] or len(ranks) + 1, str(name))):
-                known = people.get((document, name))
+                human = people.get((document, name))
                 made.append(
-                    Place(str(name), document, ranks[name], result.scores[name], result.std_errors[name], known)
+                    Place(str(name), document, ranks[name], result.scores[name], result.std_errors[name], human)
                 )
         return made
 
@@ -161,8 +161,8 @@ def ranked(
 
 def _pooled(rankings: Iterable[Ranking]) -> float | None:
     """The mean bias, each ranking counting as often as it has comparisons."""
-    known = [(each.n, each.bias) for each in rankings if each.bias is not None]
-    return sum(n * bias for n, bias in known) / sum(n for n, _ in known) if known else None
+    biases = [(each.n, each.bias) for each in rankings if each.bias is not None]
+    return sum(n * bias for n, bias in biases) / sum(n for n, _ in biases) if biases else None
 
 
 def _with_people(places: Sequence[Place]) -> Figure:

@@ -361,7 +361,7 @@ def _has_maximum(x: Array, p: Array) -> bool:
         return False
     hard = (p == 0) | (p == 1)
     toward = np.where(p == 1, 1, -1)[:, None] * x
-    found = linprog(
+    solution = linprog(
         -toward[hard].sum(axis=0),
         A_ub=-toward[hard],
         b_ub=np.zeros(int(hard.sum())),
@@ -369,4 +369,4 @@ def _has_maximum(x: Array, p: Array) -> bool:
         b_eq=np.zeros(int((~hard).sum())),
         bounds=(-1, 1),
     )
-    return found.fun is not None and found.fun > -1e-6
+    return solution.fun is not None and solution.fun > -1e-6

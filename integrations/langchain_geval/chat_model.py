@@ -79,9 +79,9 @@ class ChatModelJudge(Judge):
 
         Chat models take a schema in as many ways as there are providers, so none is told: `without` says so.
         """
-        told: list[Any] = list(messages)
+        sent_messages: list[Any] = list(messages)
         if start and self.name.startswith("anthropic/") and facts(self.name).get("supports_assistant_prefill"):
-            told.append(AIMessage(start))  # as LiteLLM does for the same model
+            sent_messages.append(AIMessage(start))  # as LiteLLM does for the same model
         options = {
             "temperature": temperature,
             "max_tokens": max_tokens,
@@ -92,7 +92,7 @@ class ChatModelJudge(Judge):
         kept = {"temperature"} & bound_options(self.model) if temperature is not None else set()
         sent = {name: value for name, value in options.items() if value is not None and name not in kept}
         model = self.model if n == 1 else without_cache(self.model)
-        answers = await asyncio.gather(*(self._ask_once(model, {"messages": told, **sent}) for _ in range(n)))
+        answers = await asyncio.gather(*(self._ask_once(model, {"messages": sent_messages, **sent}) for _ in range(n)))
         untold = {"response_format"} if schema else set()
         without = frozenset(kept | untold).union(*(each.without for each in answers))
         replies = [reply for each in answers for reply in each.replies]
@@ -115,9 +115,9 @@ class ChatModelJudge(Judge):
             async with self._gate():
                 return await model.ainvoke(body["messages"], **options)
         except Exception as error:
-            told = redact(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
+            message = redact(f"{type(error).__name__}: {next(iter(str(error).strip().splitlines()), '')}")
             status, parameter = getattr(error, "status_code", None), getattr(error, "param", None)
-            raise Fault(status if isinstance(status, int) else 400, told, parameter=parameter) from None
+            raise Fault(status if isinstance(status, int) else 400, message, parameter=parameter) from None
 
     def _gate(self) -> asyncio.Semaphore:
         """What lets requests through: one for all that is asked in an event loop under the same limit."""
@@ -126,10 +126,10 @@ class ChatModelJudge(Judge):
         return gates.setdefault(limit, asyncio.Semaphore(limit))
 
     def _usage(self, message: object) -> Usage:
-        told = getattr(message, "usage_metadata", None) or {}
-        prompt, completion = int(told.get("input_tokens") or 0), int(told.get("output_tokens") or 0)
-        cached = int((told.get("input_token_details") or {}).get("cache_read") or 0)
-        cost = cost_of(self.name, prompt, cached, completion) if told else None
+        counts = getattr(message, "usage_metadata", None) or {}
+        prompt, completion = int(counts.get("input_tokens") or 0), int(counts.get("output_tokens") or 0)
+        cached = int((counts.get("input_token_details") or {}).get("cache_read") or 0)
+        cost = cost_of(self.name, prompt, cached, completion) if counts else None
         return Usage(prompt, cached, completion, 1, cost)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def chat_models(model: object) -> list[BaseChatModel]:
     if isinstance(model, RunnableBindingBase):
         return chat_models(model.bound)
     if isinstance(model, RunnableWithFallbacks):
-        return [found for each in (model.runnable, *model.fallbacks) for found in chat_models(each)]
+        return [each_model for each in (model.runnable, *model.fallbacks) for each_model in chat_models(each)]
     if not isinstance(model, BaseChatModel):
         raise InputError(f"llm must be a LangChain chat model, got {type(model).__name__}; a model string is model=")
     return [model]
@@ -170,9 +170,9 @@ def bound_options(model: object) -> set[str]:
 
 def litellm_name(model: BaseChatModel) -> str:
     """What LiteLLM calls the model, from what LangChain tells its tracers of it."""
-    told = model._get_ls_params()
-    provider = told.get("ls_provider") or model._llm_type
-    name = (told.get("ls_model_name") or "").removeprefix("models/")
+    about = model._get_ls_params()
+    provider = about.get("ls_provider") or model._llm_type
+    name = (about.get("ls_model_name") or "").removeprefix("models/")
     return f"{PROVIDERS.get(provider, provider)}/{name}" if name else provider
 
 
@@ -200,10 +200,10 @@ def as_reply(message: Any) -> Reply:
     more = getattr(message, "additional_kwargs", None) or {}
     ends = (str(about[key]).lower() for key in ("finish_reason", "stop_reason", "done_reason") if about.get(key))
     finish = next(ends, None)
-    told = {
+    choice = {
         "message": {**more, "content": message.content},
         "logprobs": about.get("logprobs"),
         "finish_reason": "length" if finish == "max_tokens" else finish,
     }
     served = served_by(about.get("model_name") or about.get("model"), about.get("system_fingerprint"))
-    return replace(reply_of(told), served=served and redact(served))
+    return replace(reply_of(choice), served=served and redact(served))

@@ -100,7 +100,7 @@ class SmithComparer(_SmithEvaluator):
         """The runs' scores, and for each how the comparisons went."""
         inputs, references = (example.inputs, example.outputs) if example else (None, None)
         p: dict[Any, list[float | None]] = {run.id: [] for run in runs}
-        told: dict[Any, list[str]] = {run.id: [] for run in runs}
+        comments: dict[Any, list[str]] = {run.id: [] for run in runs}
         for a, b in combinations(runs, 2):
             first = self._sample(inputs, a.outputs, references, None)
             fields = {name: getattr(first, name) for name in ("source", "reference", "context")}
@@ -110,11 +110,11 @@ class SmithComparer(_SmithEvaluator):
             score = result["score"]
             for run, its_score in ((a, score), (b, None if score is None else 1 - score)):
                 p[run.id].append(its_score)
-                told[run.id].append(result["error"] or result["reasoning"])
+                comments[run.id].append(result["error"] or result["reasoning"])
         return {
             "key": f"pairwise {self.evaluator.evaluation_name}",
             "scores": {run: _mean(scores) for run, scores in p.items()},
-            "comment": {str(run): "\n".join(lines) for run, lines in told.items()},
+            "comment": {str(run): "\n".join(lines) for run, lines in comments.items()},
         }
 
 
@@ -132,8 +132,8 @@ def _kept_local() -> Iterator[None]:
 
 def _mean(scores: Sequence[float | None]) -> float | None:
     """The mean; None where one is missing."""
-    known = [score for score in scores if score is not None]
-    return fmean(known) if known and len(known) == len(scores) else None
+    given = [score for score in scores if score is not None]
+    return fmean(given) if given and len(given) == len(scores) else None
 
 
 def geval_evaluator(

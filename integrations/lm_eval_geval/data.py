@@ -67,11 +67,11 @@ def find_file(family: str, data: Path) -> Path:
     """
     if not data.is_dir():
         return data
-    found = sorted(file for file in data.glob(f"{family}*") if file.name.endswith(_SUFFIXES))
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
+    files = sorted(file for file in data.glob(f"{family}*") if file.name.endswith(_SUFFIXES))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
         raise InputError(f"{data}: expected one file {family}*.json, found {names}; name the file itself")
-    return found[0]
+    return files[0]
 
 
 def _public(family: str) -> Iterator[Sample]:

@@ -102,11 +102,11 @@ def prompt_file(criterion: Criterion, folder: Path) -> Path:
         InputError: the folder has none, or more than one.
     """
     stem = criterion.short_name[:3]
-    found = sorted(file for file in folder.glob(f"{stem}*.txt") if criterion.short_name.startswith(_first_word(file)))
-    if len(found) != 1:
-        names = ", ".join(file.name for file in found) or "none"
+    files = sorted(file for file in folder.glob(f"{stem}*.txt") if criterion.short_name.startswith(_first_word(file)))
+    if len(files) != 1:
+        names = ", ".join(file.name for file in files) or "none"
         raise InputError(f"{folder}: expected one prompt file {stem}*.txt for {criterion.name!r}, found {names}")
-    return found[0]
+    return files[0]
 
 
 def _first_word(file: Path) -> str:

@@ -79,8 +79,8 @@ def _judge(model: str | None) -> LiteLLMJudge:
 
 def _result(rating: Rating) -> Result:
     row = rating.to_dict()
-    told = ("criterion", "score", "normalized", "coverage", "method", "n_valid", "n_failed", "error", "signature")
-    return {name: row[name] for name in told}
+    shown = ("criterion", "score", "normalized", "coverage", "method", "n_valid", "n_failed", "error", "signature")
+    return {name: row[name] for name in shown}
 
 
 class JudgeFilter(Filter):  # type: ignore[misc]

@@ -58,8 +58,8 @@ def _configs(kind: str) -> Iterator[tuple[str, tuple[Path, dict[str, Any]]]]:
 
 def _about(file: Path, config: dict[str, Any]) -> str:
     """The first comment of a task's file, or of the one that it includes."""
-    told = file.parent / config["include"] if "include" in config else file
-    return told.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
+    described = file.parent / config["include"] if "include" in config else file
+    return described.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 class _Loader(yaml.SafeLoader):

@@ -53,15 +53,15 @@ def agreement_of(triples: tuple[Triple, ...]) -> Agreement:
 @lru_cache(maxsize=4)  # once for a task, not for each of its metrics
 def warn_of_incomplete(documents: tuple[tuple[str, int], ...]) -> None:
     """Say so where `--limit` cut through a document; takes each item's document and how many it should have."""
-    found = Counter(document for document, _ in documents)
-    cut = [document for document, size in set(documents) if found[document] < size]
+    sizes = Counter(document for document, _ in documents)
+    cut = [document for document, size in set(documents) if sizes[document] < size]
     if cut:
         size = max(size for _, size in documents)
         log.warning(
             "%d of %d documents are incomplete, and stand for what is there of them: --limit counts items, of which"
             " a document has up to %d; a multiple of that takes whole documents",
             len(cut),
-            len(found),
+            len(sizes),
             size,
         )
 

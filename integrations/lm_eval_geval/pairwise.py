@@ -105,8 +105,8 @@ def _read(replies: Sequence[str | None], doc: Doc) -> Result:
 
 def compared(doc: Doc, results: Sequence[Result]) -> Result:
     """The metrics of a pair."""
-    told = ("document", "document_size", "first", "second", "human_first", "human_second")
-    item = {name: doc[name] for name in told} | results[0]
+    kept = ("document", "document_size", "first", "second", "human_first", "human_second")
+    item = {name: doc[name] for name in kept} | results[0]
     names = [name + limit for name in FIGURES for limit in LIMITS]
     return dict.fromkeys([*names, "pairwise_accuracy", "flip_rate", "unread"], item)
 
@@ -116,8 +116,8 @@ def pairwise_accuracy(items: Items) -> float:
     from geval_adapters.ranking import pairwise_accuracy
 
     humans = _humans(items)
-    known = [outcome for outcome in _outcomes(items) if {outcome.first, outcome.second} <= humans.keys()]
-    return number(pairwise_accuracy(known, humans).both_orders)
+    between_rated = [outcome for outcome in _outcomes(items) if {outcome.first, outcome.second} <= humans.keys()]
+    return number(pairwise_accuracy(between_rated, humans).both_orders)
 
 
 def flip_rate(items: Items) -> float:
@@ -168,8 +168,10 @@ def _outcomes(items: Items) -> list[Outcome]:
 
 def _humans(items: Items) -> dict[Candidate, float]:
     """People's scores of the candidates that have one."""
-    found = {(item["document"], item[place]): item[f"human_{place}"] for item in items for place in ("first", "second")}
-    return {candidate: score for candidate, score in found.items() if score is not None}
+    human = {
+        (item["document"], item[place]): item[f"human_{place}"] for item in items for place in ("first", "second")
+    }
+    return {candidate: score for candidate, score in human.items() if score is not None}
 
 
 win_ratio_document_spearman = _figure("win_ratio", "spearman")

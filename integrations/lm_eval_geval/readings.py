@@ -100,8 +100,8 @@ def rated_by_likelihood(doc: Doc, results: Sequence[tuple[float, bool]]) -> Resu
 
 def _item(doc: Doc, reading: Result) -> Result:
     """What the aggregations of `metrics` take, and `--log_samples` shows."""
-    told = {name: doc[name] for name in ("document", "document_size", "human")}
-    return told | {"score": reading["score"]} | reading
+    place = {name: doc[name] for name in ("document", "document_size", "human")}
+    return place | {"score": reading["score"]} | reading
 
 
 def _figures(doc: Doc, item: Result) -> Result:
