@@ -82,7 +82,7 @@ class Summary:
             "reasons": dict(self.reasons),
             "methods": dict(self.methods),
             "coverage": self.coverage / self.n if self.n else None,
-            "samples_saved": self.saved,
+            "replies_saved": self.saved,
             "usage": vars(self.usage),
             "signatures": list(self.signatures),
             "served": dict(self.served),

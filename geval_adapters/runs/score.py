@@ -217,6 +217,6 @@ class ScoreRun:
                 counts = ", ".join(f"{model} {count} x" for model, count in each.served.most_common())
                 yield f"{each.criterion}: {len(each.served)} models were served: {counts}"
             if each.saved:
-                yield f"{each.criterion}: adaptive sampling saved {each.saved} samples"
+                yield f"{each.criterion}: adaptive sampling saved {each.saved} replies"
         if self._others:
             yield f"{self._others} rows of the output are of other samples or criteria, and not counted here"

@@ -38,7 +38,8 @@ def scripted(request: dict) -> dict:
     """A rating, or a verdict, that depends on the texts alone."""
     text = request["messages"][0]["content"]
     if "naughty" in text:
-        return completion("I'm sorry, I can't rate that.", logprobs=[{"I": 1.0}])
+        refused = "I'm sorry, I can't rate that."
+        return completion(refused, logprobs=[{refused: 1.0}])
     drawn = int(hashlib.md5(text.encode()).hexdigest(), 16)
     p = 0.05 + drawn % 90 / 100
     if "Rating:" not in text:
@@ -130,7 +131,7 @@ def test_rows_are_those_of_one_process_though_workers_are_killed(server: Server)
     found = as_json(table)
     missing = found.pop(3)
     assert (missing["id"], missing["score"], missing["error"].partition(" (")[0]) == ("i3", None, "no output")
-    assert found[4]["score"] is None and "no rating in the reply" in found[4]["error"]
+    assert found[4]["score"] is None and "the judge refused" in found[4]["error"]
     samples = [Sample(each["output"], source=each["source"], id=each["id"]) for each in rows if each["output"]]
     alone = [rating.to_dict() for rating in geval.rate_many(samples)]
     assert found == alone

@@ -552,7 +552,7 @@ def test_adaptive_sampling_stops_where_replies_agree(server: Server, geval):
     assert clear["signature"] == unclear["signature"]
     assert {request.get("temperature") for request in server.requests} == {1}
     (summary,) = json.loads(out)["criteria"]
-    assert summary["samples_saved"] == 40 - clear["n_valid"] - unclear["n_valid"]
+    assert summary["replies_saved"] == 40 - clear["n_valid"] - unclear["n_valid"]
 
 
 def test_adaptive_sampling_keeps_the_agreement_with_people_at_half_the_price(data: Path):
