@@ -168,9 +168,7 @@ def _outcomes(items: Items) -> list[Outcome]:
 
 def _humans(items: Items) -> dict[Candidate, float]:
     """People's scores of the candidates that have one."""
-    human = {
-        (item["document"], item[place]): item[f"human_{place}"] for item in items for place in ("first", "second")
-    }
+    human = {(item["document"], item[place]): item[f"human_{place}"] for item in items for place in ("first", "second")}
     return {candidate: score for candidate, score in human.items() if score is not None}
 
 
