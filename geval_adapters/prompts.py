@@ -139,7 +139,7 @@ class Prompt:
             values = shielded(given, self.control_tokens, tags_of(self.template))
             return [{"role": "user", "content": render(self.template, values)}]
         values = self._own_words | {"examples": self._beside(sample), "shown": self.shown(sample).items()}
-        return [{"role": "user", "content": render(_file("rate.jinja"), values)}]
+        return [{"role": "user", "content": render(shipped_text("rate.jinja"), values)}]
 
     @cached_property
     def _own_words(self) -> dict[str, Any]:
@@ -205,7 +205,7 @@ class ComparisonPrompt:
             "noun": self.noun,
             "ties": self.ties,
         }
-        return [{"role": "user", "content": render(_file("compare.jinja"), values)}]
+        return [{"role": "user", "content": render(shipped_text("compare.jinja"), values)}]
 
 
 @dataclass(frozen=True)
@@ -257,7 +257,7 @@ class SeveralPrompt:
             "criteria": [criterion_words(each) for each in self.criteria],
             "shown": self.shown(sample).items(),
         }
-        return [{"role": "user", "content": render(_file("rate_several.jinja"), values)}]
+        return [{"role": "user", "content": render(shipped_text("rate_several.jinja"), values)}]
 
 
 def _kept(control_tokens: ControlTokens) -> str:
@@ -321,7 +321,7 @@ def attacked(output: str, criterion: Criterion) -> dict[str, str]:
 
 def steps_messages(criterion: Criterion) -> Messages:
     """The messages that ask a judge to write evaluation steps (the auto chain of thought of Liu et al. 2023, §2)."""
-    return [{"role": "user", "content": render(_file("write_steps.jinja"), criterion_words(criterion))}]
+    return [{"role": "user", "content": render(shipped_text("write_steps.jinja"), criterion_words(criterion))}]
 
 
 def allowed(scale: Scale) -> str:
@@ -362,7 +362,8 @@ def _compiled(template: str) -> Any:
 
 
 @cache
-def _file(name: str) -> str:
+def shipped_text(name: str) -> str:
+    """A file of `prompts/`: a template, or YAML."""
     return (prompts_folder() / name).read_text(encoding="utf-8")
 
 
@@ -371,7 +372,7 @@ def wording(name: str) -> dict[str, Any]:
     """One of the YAML files in `prompts/`: tasks, forms, personas, recipes or attacks."""
     import yaml
 
-    return dict(yaml.safe_load(_file(f"{name}.yaml")))
+    return dict(yaml.safe_load(shipped_text(f"{name}.yaml")))
 
 
 def read_template(path: str | Path) -> str:

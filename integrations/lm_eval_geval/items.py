@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geval_adapters import Criterion, InputError, Sample, load_criteria
-from geval_adapters.criteria import OFF_GRID, Form, prompts_folder
+from geval_adapters.criteria import OFF_GRID, Form
 from geval_adapters.errors import one_of
 from geval_adapters.fence import shielded
-from geval_adapters.prompts import Prompt, criterion_words, read_template, render, surroundings, wording
+from geval_adapters.prompts import Prompt, criterion_words, read_template, render, shipped_text, surroundings, wording
 
 from .data import load
 from .harness import takes_metadata
@@ -85,7 +85,7 @@ def likelihoods(*, rated: str, data: str | None = None) -> datasets.DatasetDict:
     GPTScore (Fu et al. 2023, arXiv 2302.04166): the model is not asked for a rating, but given the task of writing.
     """
     criterion = load_criteria()[rated]
-    template = read_template(prompts_folder() / "write_output.jinja")
+    template = shipped_text("write_output.jinja")
     noun = wording("tasks")[criterion.task]["fields"]["output"]
 
     def row(sample: Sample) -> Row:

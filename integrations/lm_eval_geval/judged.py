@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from geval_adapters import InputError, read_samples
-from geval_adapters.criteria import FIELDS, prompts_folder
+from geval_adapters.criteria import FIELDS
 from geval_adapters.fence import shielded
-from geval_adapters.prompts import read_template, render
+from geval_adapters.prompts import render, shipped_text
 
 from .data import load
 from .harness import takes_metadata
@@ -56,7 +56,7 @@ def articles(
     recipe: str | None = None,
 ) -> datasets.DatasetDict:
     """A data set for `custom_dataset`: SummEval's articles, to be summarised; rated by its four criteria."""
-    template = read_template(prompts_folder() / "summarize.jinja")
+    template = shipped_text("summarize.jinja")
     sources = {sample.doc_id: sample.source or "" for sample in load("summeval", data)}
     settings = _settings(judge, criterion or SUMMEVAL, recipe)
     return split(

@@ -290,7 +290,7 @@ def test_log_probabilities_that_make_no_sense_are_a_failure_with_a_reason(server
     reply = completion("Rating: 4", logprobs=four())
     reply["choices"][0]["logprobs"]["content"] = content
     server.handler = lambda request: reply
-    rating = GEval("coherence", MODEL, readout="logprobs").rate("Some text.")
+    rating = GEval("coherence", MODEL, readout="logprobs", retries=0).rate("Some text.")
     assert rating.score is None
     assert rating.error
 
