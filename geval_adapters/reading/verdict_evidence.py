@@ -85,7 +85,7 @@ VERDICT_SUPPORTS = (
     VerdictRule("at the beginning", "‹A›, as it is clear.",
          r"START [LEAD]* NAMED RATING ENDED (?=[ENDING THAN]|STOPWORD)", 70),
     VerdictRule("at the end", "It is clear. ‹A›",
-         r"[NL DOT BANG COLON SEMI SO] [LEAD NOUN ANSWER]* RATING [TAIL]* END", 66),
+         r"[NL DOT BANG COLON SEMI SO] [LEAD NOUN ANSWER]{0,20} RATING [TAIL]* END", 66),
     VerdictRule("at the end", "My choice is ‹A›.",
          r"[ANSWER LABEL OVERALL] [ADVERB]{0,3} IS NAMED RATING [TAIL]* (?=[DOT COMMA NL STOPWORD]|END)", 66),
     VerdictRule("a tie", "Both are ‹equally› good.",

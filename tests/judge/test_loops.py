@@ -224,9 +224,9 @@ def test_a_script_ends_though_ratings_are_under_way():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_rates_on_its_own():
-    body = "geval(Plain()).rate('text'); child = os.fork(); print(geval(Plain()).rate('text').score, flush=True)"
-    out, took = script(
-        f"{body}; print(len(list(geval(Plain()).rate_many(['a'] * 24))), flush=True); child and os.wait()"
-    )
+    body = "geval(Plain()).rate('text'); child = os.fork(); score = geval(Plain()).rate('text').score"
+    many = "many = len(list(geval(Plain()).rate_many(['a'] * 24)))"
+    told = "os.write(1, f'{score} {many}\\n'.encode())"  # in one piece: both processes write to the same pipe
+    out, took = script(f"{body}; {many}; {told}; child and os.wait()")
     assert sorted(out.split()) == ["24", "24", "4.0", "4.0"]
     assert took < 30
