@@ -38,7 +38,7 @@ def conclude(ratings: Ratings) -> Check:
     """Labels may move ratings no further than asking again does, by a size that matters."""
     return Check(
         did="Rated the same outputs from 1 to 5, once more, and with letters (A is best) and Roman numerals instead.",
-        statistics=ratings.changes(FIGURES, dict.fromkeys(LABELS, "shifts in all judges tried (2506.22316)")),
+        statistics=ratings.changes(FIGURES, dict.fromkeys(LABELS, "scores shift (2506.22316)")),
         fault="sensitive",
         advice="Keep to one kind of label, and compare only ratings with equal signatures.",
     )

@@ -44,7 +44,7 @@ def conclude(ratings: Ratings) -> Check:
     return Check(
         did="Rated the same outputs beside a reference that is said to have the highest score, once more, and the"
         " lowest.",
-        statistics=ratings.changes(HIGH, {LOW: "shifts in all judges tried (2506.22316)"}),
+        statistics=ratings.changes(HIGH, {LOW: "scores shift (2506.22316)"}),
         fault="anchored",
         advice="Show references without scores, or none.",
     )

@@ -44,7 +44,7 @@ def conclude(ratings: Ratings) -> Check:
 
 
 _PAPERS = {
-    DOWNWARD: "score shifts by rubric order in all judges tried (2506.22316)",
+    DOWNWARD: "scores shift with the rubric's order (2506.22316)",
     SHUFFLED: "some judges favour the first option, others the last (2602.02219)",
 }
 
