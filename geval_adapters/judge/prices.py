@@ -67,6 +67,12 @@ def _table() -> dict[str, dict[str, Any]]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
+def declares(model: str, parameter: str) -> bool:
+    """Whether a model takes an optional parameter as far as LiteLLM knows; True for models that it does not know."""
+    declared = import_litellm().get_supported_openai_params(model=model)
+    return declared is None or parameter in declared
+
+
 def count_tokens(model: str, text: str) -> int:
     """How many tokens a text has for a model, as LiteLLM counts them; for models it has no tokenizer of, about."""
     litellm = import_litellm()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..judge.batch_apis import has_batches
 from ..judge.client import LiteLLMJudge
 from ..judge.loops import run
-from ..judge.prices import count_tokens, knows_batch_price
+from ..judge.prices import count_tokens, declares, facts, knows_batch_price
 from ..judge.sampling import REPLIES
 from ..order import in_prefix_order
 from ..prompts import common_prefix
@@ -34,7 +34,8 @@ class Estimate:
         prompt_tokens: of all requests, as LiteLLM's tokenizer for the model counts them.
         cacheable_tokens: those of them that the request before has at its beginning too, so that a prefix cache can
             serve them; a provider's does so only from `LEAST_CACHED` tokens on, an engine's of one's own always.
-        completion_tokens: the most that the answers may take.
+        completion_tokens: the most that the answers may take, what a model thinks before them (`thinks`) not counted:
+            nothing limits that, so that tokens and dollars are no ceiling then.
         cost, cost_cached: dollars at the most, without and with such a cache; None where the price is not known.
         cost_batch: dollars at the most with `--batch`; None where the provider has no batches or the price is not
             known. Where LiteLLM's table has no price of batches (`batch_is_half`) it is half the usual one.
@@ -51,6 +52,7 @@ class Estimate:
     cost_cached: float | None
     cost_batch: float | None
     batch_is_half: bool
+    thinks: bool
     readout: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,12 +63,17 @@ class Estimate:
 def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Estimate:
     """What rating the samples would take; the judge is not asked.
 
-    A judge that declares log-probabilities is taken at its word.
+    What LiteLLM declares of the model is taken at its word.
     """
     sampling = geval.sampling
-    reads_logprobs = sampling.readout != "samples" and run(judge.takes("logprobs"))
+
+    def takes(parameter: str) -> bool:
+        known = judge.name.startswith(("local/", "router/")) or declares(judge.name, parameter)
+        return known and run(judge.takes(parameter))
+
+    reads_logprobs = sampling.readout != "samples" and takes("logprobs")
     n = sampling.n or (sampling.least if reads_logprobs else max(REPLIES, sampling.least))
-    at_once = n if run(judge.takes("n")) else 1
+    at_once = n if takes("n") else 1
     ratings = requests = prompt = cacheable = completion = 0
     least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
     previous = ""
@@ -95,6 +102,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
         cost_cached=judge.price(prompt, cacheable, 0, completion, batch=False),
         cost_batch=judge.price(prompt, 0, 0, completion, batch=True) if has_batches(judge.name) else None,
         batch_is_half=not knows_batch_price(judge.name),
+        thinks=bool(facts(judge.name).get("supports_reasoning")),
         readout="log-probabilities" if reads_logprobs else f"{n} samples",
     )
 
@@ -109,9 +117,9 @@ def estimates_table(estimates: Iterable[Estimate], console: Console) -> Renderab
             f"{each.requests:,}",
             f"{each.prompt_tokens:,}",
             f"{each.cacheable_tokens / max(1, each.prompt_tokens):.0%}",
-            f"{each.completion_tokens:,}",
-            dollars(each.cost),
-            dollars(each.cost_cached),
+            f"{each.completion_tokens:,}" + " + thinking" * each.thinks,
+            dollars(each.cost) + " + thinking" * each.thinks,
+            dollars(each.cost_cached) + " + thinking" * each.thinks,
             "-" if each.cost_batch is None else dollars(each.cost_batch) + " (half, assumed)" * each.batch_is_half,
         ]
         for each in estimates

@@ -636,3 +636,14 @@ def test_a_dry_run_says_what_the_run_then_takes(server: Server, geval):
     _, out, _ = geval(*command[:4], "-m", "anthropic/claude-sonnet-4-5", "--dry-run", "--json")
     (told,) = json.loads(out)
     assert (told["requests"], told["readout"]) == (20 * 20, "20 samples")
+
+
+def test_a_dry_run_of_a_model_that_thinks_states_no_ceiling_and_the_samples_that_it_will_take(server: Server, geval):
+    write("in.jsonl", 20)
+    command = ("score", "in.jsonl", "-c", "summeval/coherence", "-m", "openai/gpt-5-mini", "--dry-run")
+    _, out, _ = geval(*command, "--json")
+    (told,) = json.loads(out)
+    assert (told["readout"], told["thinks"]) == ("20 samples", True)
+    _, out, _ = geval(*command)
+    assert out.count("+ thinking") == 3
+    assert server.requests == []
