@@ -45,7 +45,6 @@ class BatchJudge(LiteLLMJudge):
     """
 
     opening = 8
-    asks_in_batches = True
 
     def __init__(
         self,
@@ -108,18 +107,10 @@ class BatchJudge(LiteLLMJudge):
         prompt, completion = self._tokens(body)
         return self.price(int(prompt), 0, 0, int(completion), batch=True)
 
-    def price(
-        self,
-        prompt: int,
-        cached: int,
-        written: int,
-        completion: int,
-        answered: str = "",
-        batch: bool | None = None,
-    ) -> float | None:
-        """Dollars for so many tokens: the ordinary price where the question is asked at once, else that of batches."""
-        in_batch = not _ASKED.get()[1] if batch is None else batch
-        return super().price(prompt, cached, written, completion, answered, in_batch)
+    @property
+    def asks_in_batches(self) -> bool:
+        """Whether the question under way costs the price of batches: one that is asked at once does not."""
+        return not _ASKED.get()[1]
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("a judge that is asked in batches stays in its process: give workers an ordinary one")

@@ -67,8 +67,6 @@ class LiteLLMJudge(Judge):
         JudgeError: there is no such model, no key, or no server; from `ask`, and with the model's name.
     """
 
-    asks_in_batches = False
-
     def __init__(
         self,
         model: str | None = None,
@@ -351,6 +349,11 @@ class LiteLLMJudge(Judge):
             return Usage(requests=1, cost=0.0 if self._provider == "local" else None)
         cost = self.price(counts.prompt, counts.cached, counts.written, counts.completion, answered)
         return Usage(counts.prompt, counts.cached, counts.completion, 1, cost)
+
+    @property
+    def asks_in_batches(self) -> bool:
+        """Whether what is asked now costs the price of batches."""
+        return False
 
     def price(
         self,
