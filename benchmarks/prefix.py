@@ -89,7 +89,7 @@ class Caching(Judge):
 
 def allowed(samples: Sequence[Sample]) -> float:
     """The share of the prompts' tokens with which an earlier prompt begins too."""
-    prompt = GEval(CRITERION, Caching(1)).prompts[0]
+    prompt = GEval(CRITERION, Caching(1)).way.prompts[0]
     texts = sorted(tokens(prompt.messages(sample)[0]["content"]) for sample in samples)
     long = sum(len(text) >= CACHED_FROM for text in texts)
     total = sum(map(len, texts))
@@ -99,7 +99,7 @@ def allowed(samples: Sequence[Sample]) -> float:
 
 def in_arrival_order(geval: GEval, samples: Sequence[Sample]) -> Iterator[Rating]:
     """What `rate_many` gives, asked about in the samples' own order."""
-    return stream(concurrently(map(geval.arate, samples), geval.sampling.width, ordered=True))
+    return stream(concurrently(map(geval.arate, samples), geval.way.sampling.width, ordered=True))
 
 
 def reached(samples: Sequence[Sample], most: float) -> None:

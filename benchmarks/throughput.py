@@ -331,7 +331,7 @@ def requests(texts: Texts) -> list[dict[str, Any]]:
     """What `rate_many` sends for the texts."""
     from geval_adapters import GEval, Sample
 
-    prompt = GEval(CRITERION, f"openai/{MODEL}", api_key=KEY).prompts[0]
+    prompt = GEval(CRITERION, f"openai/{MODEL}", api_key=KEY).way.prompts[0]
     more = {"temperature": 0.0, "max_tokens": prompt.room(False), "stop": [prompt.stop(False)]}
     asked = {"model": MODEL, "logprobs": True, "top_logprobs": 20} | more
     return [asked | {"messages": prompt.messages(Sample(output, source=source))} for source, output in texts]

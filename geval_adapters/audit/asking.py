@@ -164,11 +164,11 @@ class Asking:
 
     def rating(self, geval: GEval, sample: Sample, draw: int = 0) -> Question:
         """A rating of a sample; another draw is a question of its own."""
-        how = geval.sampling
+        how = geval.way.sampling
         configuration = {
             "asked": "rating",
             "criterion": geval.criterion.key,
-            "prompt": geval.prompts[0].hash,
+            "prompt": geval.way.prompts[0].hash,
             "form": geval.recipe.form,
             "n": str(how.n),
             "temperature": f"{how.temperature:g}",

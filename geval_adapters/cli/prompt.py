@@ -45,7 +45,7 @@ def show_prompt(
         chosen, "openai/none", recipe=recipe, form=form, steps=steps, prompt_file=prompt_file,
         control_tokens=control_tokens,
     )  # fmt: skip
-    for prompt in geval.prompts:
+    for prompt in geval.way.prompts:
         messages = prompt.messages(sample)
         if as_json:
             typer.echo(json.dumps(messages, indent=2))

@@ -65,7 +65,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
 
     What LiteLLM declares of the model is taken at its word.
     """
-    sampling = geval.sampling
+    sampling = geval.way.sampling
 
     def takes(parameter: str) -> bool:
         known = judge.name.startswith(("local/", "router/")) or declares(judge.name, parameter)
@@ -79,8 +79,8 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
     previous = ""
     for _, sample, _ in in_prefix_order(samples, geval.criterion):
         ratings += 1
-        for index, each in enumerate(geval.prompts):
-            share = n // len(geval.prompts) + (index < n % len(geval.prompts))
+        for index, each in enumerate(geval.way.prompts):
+            share = n // len(geval.way.prompts) + (index < n % len(geval.way.prompts))
             sent = -(-share // at_once)
             content = each.messages(sample)[0]["content"]
             tokens = count_tokens(judge.name, content)
@@ -89,7 +89,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
             prompt += sent * tokens
             shared = [int(tokens * common)] * min(sent, 1) + [tokens] * (sent - 1)
             cacheable += sum(each for each in shared if each >= least)
-            completion += share * each.room(geval.explain)
+            completion += share * each.room(geval.way.explain)
             previous = content
     return Estimate(
         criterion=geval.criterion.name,

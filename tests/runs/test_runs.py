@@ -494,7 +494,7 @@ def test_summaries_in_any_order_reach_what_a_prefix_cache_can_serve(data: Path):
 
     def share(samples: list[Sample]) -> float:
         placed = in_prefix_order(samples, geval.criterion)
-        contents = [geval.prompts[0].messages(each.sample)[0]["content"] for each in placed]
+        contents = [geval.way.prompts[0].messages(each.sample)[0]["content"] for each in placed]
         return sum(common_prefix(*pair) for pair in pairwise(contents)) / sum(map(len, contents))
 
     possible = share(samples)

@@ -1,117 +1,29 @@
-"""A judge, a criterion and a sample: a rating."""
+"""G-Eval as people use it: what is settled before the first rating, and one or many samples rated."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from . import prompts
-from .criteria import Criterion, OffGrid, ScaleLike, digest, find_criterion
-from .errors import GEvalError, InputError
-from .examples import Shots
-from .fence import ControlTokens, sendable
-from .judge.base import Judge, Reply, Usage
-from .judge.judges import judge_of
-from .judge.loops import PerLoop, concurrently, run, stream
-from .judge.sampling import Method, Question, Readout, Sampled, Sampling
-from .judge.steps import written_steps
-from .order import InputOrder, Placed, in_prefix_order
-from .reading.distribution import Reading
-from .reading.rationale import rationale
-from .reading.text import read_text
-from .reading.tokens import read_logprobs
-from .recipes import Persona, Recipe, StepsFrom
-from .samples import Sample, SampleLike, to_sample
-from .signature import Signature
-
-
-@dataclass(frozen=True)
-class Rating:
-    """What a judge makes of one sample.
-
-    Attributes:
-        sample: what was rated.
-        criterion: the criterion's name.
-        score: the estimate on the criterion's scale, or None where there is none; `error` then says why.
-        normalized: `(score − low) / (high − low)`.
-        distribution: score to probability, summing to one.
-        coverage: the share of the mass that lies on the scale; with samples, of the replies that could be read.
-        bounds: the lowest and the highest score if what was not covered were known.
-        std_error: `s / √n_valid` of the replies' scores, None for fewer than two; adaptively, see `judge.Sequential`.
-        method: `logprobs`, `samples` or `single`: how the score was read; None where the judge was not asked.
-        n_valid, n_failed: replies that were read, and those that were not.
-        rationale: what the judge said about it, where the form lets it.
-        error: why there is no score.
-        unread: the replies that could not be read, each with the reason.
-        usage: what it cost.
-        signature: names all that could change the score; equal signatures mean comparable scores.
-        served: the models that the provider says gave the replies, with their fingerprints; no part of the signature.
-    """
-
-    sample: Sample
-    criterion: str
-    score: float | None
-    normalized: float | None
-    distribution: Mapping[float, float] = field(hash=False)
-    coverage: float
-    bounds: tuple[float, float]
-    std_error: float | None
-    method: Method | None
-    n_valid: int
-    n_failed: int
-    rationale: str | None
-    error: str | None
-    usage: Usage
-    signature: Signature
-    human: float | None = None
-    unread: tuple[tuple[str, str], ...] = ()
-    served: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """One line: which sample, by what, how much, and how sure that is."""
-        name = f"{self.sample.id}: " if self.sample.id else ""
-        if self.score is None:
-            said = f"{name}{self.criterion} not rated: {self.error}"
-        else:
-            error = "" if self.std_error is None else f" ± {self.std_error:.2g}"
-            bounds = "" if self.coverage > 0.995 else f", bounds {self.bounds[0]:.3g} to {self.bounds[1]:.3g}"
-            how = f"{self.method}, n {self.n_valid + self.n_failed}, coverage {self.coverage:.2f}{bounds}"
-            said = f"{name}{self.criterion} {self.score:.3g}{error} ({how})"
-        return "".join(each if each.isprintable() else " " for each in said)
-
-    def to_dict(self) -> dict[str, Any]:
-        """One row of a ratings file."""
-        return {
-            "id": self.sample.id,
-            "doc_id": self.sample.doc_id,
-            "system_id": self.sample.system_id,
-            "criterion": self.criterion,
-            "score": self.score,
-            "normalized": self.normalized,
-            "distribution": {f"{score:g}": p for score, p in self.distribution.items()},
-            "coverage": self.coverage,
-            "bounds": list(self.bounds),
-            "std_error": self.std_error,
-            "method": self.method,
-            "n_valid": self.n_valid,
-            "n_failed": self.n_failed,
-            "rationale": self.rationale,
-            "error": self.error,
-            "unread": [{"reply": sendable(reply), "reason": sendable(reason)} for reply, reason in self.unread],
-            "usage": vars(self.usage),
-            "signature": str(self.signature),
-            "served": list(self.served),
-            "human": self.human,
-            "output": self.sample.output,
-            "reference": self.sample.reference,
-            "sample": self.sample.digest,
-        }
+from .. import prompts
+from ..criteria import Criterion, OffGrid, ScaleLike, find_criterion
+from ..errors import GEvalError, InputError
+from ..examples import Shots
+from ..fence import ControlTokens
+from ..judge.base import Judge, Usage
+from ..judge.judges import judge_of
+from ..judge.loops import PerLoop, concurrently, run, stream
+from ..judge.sampling import Readout
+from ..judge.steps import written_steps
+from ..order import InputOrder, Placed, in_prefix_order
+from ..recipes import Persona, Recipe, StepsFrom
+from ..samples import Sample, SampleLike, to_sample
+from .pointwise import Pointwise
+from .rating import Rating
 
 
 class GEval:
@@ -178,21 +90,17 @@ class GEval:
             off_grid=off_grid, adaptive=adaptive, persona=persona, control_tokens=control_tokens,
         )  # fmt: skip
         self.criterion = find_criterion(criterion, self.recipe.scale)
-        self.explain = explain
         template = prompts.read_template(prompt_file) if prompt_file else None
         steps = self.criterion.steps if self.recipe.steps == "stored" else self.recipe.steps
         shown_steps = () if isinstance(steps, str) else tuple(steps)
-        self.prompts = [
+        wordings = [
             prompts.Prompt(
                 self.criterion, form, shown_steps, self.recipe.persona, template, examples, self.recipe.control_tokens
             )
             for form in self.recipe.forms
         ]
         self.judge = judge_of(model, options)
-        n, temperature, readout = self.recipe.n, self.recipe.temperature, self.recipe.readout
-        self.sampling = Sampling(
-            self.judge, n, temperature, readout, self.recipe.sequential(self.criterion.scale), least=len(self.prompts)
-        )
+        self.way = Pointwise(self.criterion, self.recipe, self.judge, wordings, explain)
         self.steps_usage = Usage()
         self._preparing = PerLoop(asyncio.Lock)
 
@@ -220,14 +128,7 @@ class GEval:
         sample = to_sample(output, **fields)
         prompts.check(self.criterion, sample)
         await self._prepare()
-        return await self._rated(sample)
-
-    async def _rated(self, sample: Sample, shares: bool = False) -> Rating:
-        try:
-            questions = self._questions(sample, shares)
-        except InputError as error:
-            return self._unrated(sample, str(error))
-        return self._rating(sample, await self.sampling.ask(questions))
+        return await self.way.rated(sample)
 
     def rate_many(self, samples: Iterable[SampleLike], *, as_completed: bool = False) -> Iterator[Rating]:
         """Rate samples concurrently: texts, `Sample`s, or mappings such as `{"output": …, "source": …}`.
@@ -277,94 +178,28 @@ class GEval:
             if not as_completed:
                 await order.admit(number)
             if number in unusable:
-                return number, self._unrated(sample, unusable.pop(number))
+                return number, self.way.unrated(sample, unusable.pop(number))
             try:
-                return number, await self._rated(sample, shares)
+                return number, await self.way.rated(sample, shares)
             except Exception:
                 order.release()
                 raise
 
         jobs = map(rated, in_prefix_order(usable(), self.criterion, self.judge.concurrency))
         try:
-            async with aclosing(concurrently(jobs, self.sampling.width, ordered=False)) as ratings:
+            async with aclosing(concurrently(jobs, self.way.sampling.width, ordered=False)) as ratings:
                 async for number, rating in ratings:
                     for each in [rating] if as_completed else order.put(number, rating):
                         yield each
         except GEvalError as error:
             for sample, early in order.rest():
-                yield early or self._unrated(sample, str(error))
+                yield early or self.way.unrated(sample, str(error))
             raise
-
-    def _questions(self, sample: Sample, shares: bool) -> list[Question]:
-        return [
-            Question(
-                messages=prompt.messages(sample),
-                read=partial(self._reading, prompt, prompt.texts(sample)),
-                start=prompt.start,
-                stop=prompt.stop(self.explain),
-                room=prompt.room(self.explain),
-                shared=prompt.shared(sample) if shares and self.judge.caches_what_is_marked else 0,
-                about=sample.id,
-                schema=prompt.schema(),
-            )
-            for prompt in self.prompts
-        ]
-
-    def _reading(self, prompt: prompts.Prompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
-        asked = (self.criterion.scale, prompt.form, self.criterion)
-        policy = self.recipe.off_grid
-        if logprobs:
-            return read_logprobs(reply.logprobs or (), *asked, off_grid=policy, shown=shown, text=reply.text)
-        return read_text(reply.text, *asked, off_grid=policy, shown=shown)
-
-    def _rating(self, sample: Sample, sampled: Sampled) -> Rating:
-        score = sampled.combined.score
-        return Rating(
-            sample=sample,
-            criterion=self.criterion.name,
-            normalized=None if score is None else self.criterion.scale.normalize(score),
-            method=sampled.method,
-            rationale=self._rationale(sampled),
-            usage=sampled.usage,
-            unread=sampled.unread,
-            signature=self.sampling.signature(self.parts(), sampled),
-            human=sample.human_score(self.criterion),
-            served=sampled.served,
-            **vars(sampled.combined),
-        )
-
-    def _rationale(self, sampled: Sampled) -> str | None:
-        stopped = sampled.cut and not self.explain  # what begins after the rating is then no whole sentence
-        return (None if stopped else rationale(sampled.text)) or sampled.reasoning or None
-
-    def _unrated(self, sample: Sample, error: str) -> Rating:
-        """The rating of a sample that the judge was not asked about."""
-        scale = self.criterion.scale
-        return Rating(
-            sample=sample, criterion=self.criterion.name, score=None, normalized=None, distribution={}, coverage=0.0,
-            bounds=(scale.low, scale.high), std_error=None, method=None, n_valid=0, n_failed=0, rationale=None,
-            human=sample.human_score(self.criterion), error=error, usage=Usage(),
-            signature=Signature.of(**self.parts()),
-        )  # fmt: skip
-
-    def parts(self) -> dict[str, str]:
-        """What a signature says of the settings, whatever comes out."""
-        origin = self.recipe.steps if isinstance(self.recipe.steps, str) else "given"
-        return {
-            "model": self.judge.name,
-            "criterion": self.criterion.key,
-            "prompt": "+".join(prompt.hash for prompt in self.prompts),
-            "form": self.recipe.form,
-            "steps": f"{origin}@{digest(json.dumps(steps))}" if (steps := self.prompts[0].steps) else "none",
-            "off_grid": self.recipe.off_grid,
-            **({"control_tokens": "kept"} if self.recipe.control_tokens == "kept" else {}),
-            **({"examples": shots.key} if (shots := self.prompts[0].examples) else {}),
-        }
 
     async def aexpected(self) -> dict[str, set[str]]:
         """The values that each part of this run's signatures can have, as far as that is known before any rating."""
         await self._prepare()
-        return self.sampling.expected(self.parts())
+        return self.way.sampling.expected(self.way.parts())
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 
@@ -380,13 +215,13 @@ class GEval:
 
     async def awrite_steps(self) -> list[str]:
         """Write the evaluation steps; see `write_steps`."""
-        steps, usage = await written_steps(self.judge, self.criterion, None if self.sampling.needs_room else 512)
+        steps, usage = await written_steps(self.judge, self.criterion, None if self.way.sampling.needs_room else 512)
         self.steps_usage += usage
         return steps
 
     async def _prepare(self) -> None:
         async with self._preparing.here():
-            if self.recipe.steps == "auto" and not self.prompts[0].steps:
+            if self.recipe.steps == "auto" and not self.way.prompts[0].steps:
                 steps = tuple(await self.awrite_steps())
-                if not self.prompts[0].steps:  # another event loop may have been faster
-                    self.prompts = [replace(prompt, steps=steps) for prompt in self.prompts]
+                if not self.way.prompts[0].steps:  # another event loop may have been faster
+                    self.way.prompts = [replace(prompt, steps=steps) for prompt in self.way.prompts]

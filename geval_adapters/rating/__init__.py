@@ -1,0 +1,7 @@
+"""How good is it: a judge, a criterion and a sample make a rating."""
+
+from .geval import GEval
+from .pointwise import Pointwise
+from .rating import Rating
+
+__all__ = ["GEval", "Pointwise", "Rating"]
