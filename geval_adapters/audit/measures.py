@@ -199,10 +199,18 @@ def effect_beside_quality(judge: Floats, people: Floats, x: Floats, noise: Float
 def system_gaps(judge: Floats, people: Floats, system: Floats, noise: Floats, weights: Floats) -> Floats:
     """How much higher the judge rates each system than it would, did it rate it like the others.
 
-    A line with errors in variables, judge = a + b·quality, is fitted to the items of all other systems, with
-    `b = S_jp / (S_pp − noise)`; the gap of a system is how far its mean lies above that line. A lenient judge, or one
-    that uses less of the scale, favours nobody for it. Without the correction b is too small wherever people are noisy,
-    and the best systems look favoured.
+    A line, judge = a + b·quality, is fitted to the items of all other systems; the gap of a system is how far its mean
+    lies above that line. A lenient judge, or one that uses less of the scale, favours nobody for it. With people's
+    scores in the place of quality b would be too small wherever people are noisy, and the best systems would look
+    favoured. So the line is fitted to the quality that is to be expected of an item given its score and its system
+    (regression calibration: Carroll et al. 2006, "Measurement Error in Nonlinear Models", ch. 4), of people's sums of
+    squares between (B) and within (W) the other systems, G of them with n items:
+
+    `b = (λ_B B_jp + λ_W W_jp) / (λ_B² B_pp + λ_W² W_pp)`, with `λ_B = 1 − (G − 1)·noise / B_pp` and
+    `λ_W = 1 − (n − G)·noise / W_pp`, both in [0, 1].
+
+    Means of systems are nearly free of noise: where systems differ widely they carry the line, and what is left of
+    single items under much noise does not make it waver.
 
     Args:
         judge, people: scores of items.
@@ -219,15 +227,33 @@ def system_gaps(judge: Floats, people: Floats, system: Floats, noise: Floats, we
     [[-1.0, 1.0]]
     """
     member = (system[:, None] == np.unique(system)).astype(float)
-    own = [(weights * column) @ member for column in (np.ones_like(judge), judge, people, people * judge, people**2)]
+    n, j, p, pj, pp = (
+        (weights * each) @ member for each in (np.ones_like(judge), judge, people, people * judge, people**2)
+    )
+
+    def others(own: Floats) -> Floats:
+        return np.asarray(own.sum(axis=1, keepdims=True) - own)
+
     with np.errstate(divide="ignore", invalid="ignore"):
-        n, *sums = (each.sum(axis=1, keepdims=True) - each for each in own)
-        j, p, pj, pp = (each / n for each in sums)
-        spread = pp - p**2
-        quality = spread - noise[:, None] * (1 - 1 / n)
-        slope = np.where(quality > 0.1 * spread, (pj - p * j) / quality, np.nan)
-        slope = np.where(spread > NOISE * np.maximum(pp, NOISE), slope, 0.0)
-        return np.asarray(own[1] / own[0] - j - slope * (own[2] / own[0] - p))
+        there = n > 0
+        by_means = [np.where(there, each / n, 0.0) for each in (p * j, p**2)]
+        within = [others(whole - means) for whole, means in zip((pj, pp), by_means, strict=True)]
+        whole = others(n)
+        between = [
+            others(means) - others(p) * others(side) / whole for means, side in zip(by_means, (j, p), strict=True)
+        ]
+        groups = others(there.astype(float))
+        parts = [(*between, groups - 1), (*within, whole - groups)]
+        left = [np.clip(1 - df * noise[:, None] / spread, 0, 1) for _, spread, df in parts]
+        left = [np.where(spread > NOISE, share, 0.0) for share, (_, spread, _) in zip(left, parts, strict=True)]
+        spread = between[1] + within[1]
+        quality = sum(share * part[1] for share, part in zip(left, parts, strict=True))
+        slope = sum(share * part[0] for share, part in zip(left, parts, strict=True)) / sum(
+            share**2 * part[1] for share, part in zip(left, parts, strict=True)
+        )
+        slope = np.where(quality > 0.1 * spread, slope, np.nan)
+        slope = np.where(spread > NOISE * np.maximum(others(pp), NOISE), slope, 0.0)
+        return np.asarray(j / n - others(j) / whole - slope * (p / n - others(p) / whole))
 
 
 def error_correlation(one: Floats, other: Floats, noise: Floats, weights: Floats) -> Floats:

@@ -35,6 +35,21 @@ def test_the_gaps_between_systems_are_those_of_a_line_fitted_to_the_others():
             assert row[k] == pytest.approx((j[s == k] - level - slope * p[s == k]).mean())
 
 
+def test_noisy_people_do_not_make_good_systems_look_favoured():
+    """Three systems far apart, as much noise in people's scores as in quality; the second one is favoured."""
+    rng = np.random.default_rng(2)
+    system = np.arange(60_000) % 3
+    quality = system + rng.normal(size=system.size)
+    judge, people = 0.7 * quality + 0.2 * (system == 1), quality + rng.normal(size=system.size)
+    [gaps] = measures.system_gaps(judge, people, system.astype(float), np.ones(1), np.ones((1, system.size)))
+    assert gaps[1] == pytest.approx(0.2, abs=0.03)
+    unbiased = 0.7 * quality
+    [gaps] = measures.system_gaps(unbiased, people, system.astype(float), np.ones(1), np.ones((1, system.size)))
+    assert gaps == pytest.approx(np.zeros(3), abs=0.05)
+    [naive] = measures.system_gaps(unbiased, people, system.astype(float), np.zeros(1), np.ones((1, system.size)))
+    assert naive[2] > 0.2
+
+
 def test_an_effect_beside_quality_is_that_of_a_regression_on_quality_itself():
     """With as much noise in people's scores as in quality, and lengths that go with quality."""
     rng = np.random.default_rng(1)
