@@ -17,25 +17,22 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from ..agreement.intervals import FEWEST
+from ..agreement.intervals import FEWEST, Figure
 from .methods import METHODS, comparison_graph, net_of, table_of
 from .outcomes import TIE, Candidate, Outcome, Read, mean_of, readable, sign_of, verdict_of
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """How often the first position wins, with its 95 % interval, and how often verdicts flip.
+    """How often the first position wins, and how often verdicts flip.
 
-    Of `n_pairs` pairs seen in both orders, `flip_rate` is the share of those whose verdict changes: of `reversals`,
+    `p_first` is the share of the comparisons that could be read which the first wins, with its 95 % interval. Of `n_pairs` pairs seen in both orders, `flip_rate` is the share of those whose verdict changes: of `reversals`,
     where the other candidate wins, and of `one_sided_ties`, where one order is a tie.
     """
 
-    p_first: float | None
-    low: float | None
-    high: float | None
-    n: int
-    flip_rate: float | None
-    n_pairs: int
+    p_first: Figure
+    flip_rate: float | None = None
+    n_pairs: int = 0
     reversals: int = 0
     one_sided_ties: int = 0
 
@@ -56,9 +53,9 @@ class Accuracy:
 def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None = None) -> Position:
     """The share of comparisons that the first position wins, and of pairs whose verdict flips. LMG eq. 8.
 
-    A comparison counts 1 when p_first > .5, one half when it is .5. `low` and `high` are the 95 % interval: with
-    the `documents` of the outcomes, six at the least, Student's t with errors summed by document (SE^2 = G /
-    (G - 1) sum_d e_d^2); else Wilson's, which takes the `n` comparisons as independent. A share away from .5
+    A comparison counts 1 when p_first > .5, one half when it is .5. The 95 % interval is, with the `documents` of
+    the outcomes, six at the least, Student's t with errors summed by document (SE^2 = G / (G - 1) sum_d e_d^2);
+    else Wilson's, which takes the comparisons as independent. A share away from .5
     shows bias only over a symmetric set.
 
     A pair seen in both orders (there are `n_pairs`) is consistent when the same candidate wins in both, or
@@ -78,7 +75,7 @@ def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None =
     reversals = sum(abs(there - back) == 1 for there, back in turned)
     n, share = len(verdicts), mean_of(verdicts)
     if share is None:
-        return Position(None, None, None, 0, None, 0)
+        return Position(Figure(None, None, None, 0, why_not="no comparison could be read"))
     apart: dict[Hashable, float] = {}
     answered = (name for name, each in zip(documents, outcomes, strict=True) if each.p_first is not None)
     for name, verdict in zip(answered, verdicts, strict=True):
@@ -89,11 +86,13 @@ def position(outcomes: Iterable[Outcome], documents: Sequence[Hashable] | None =
     flipping = (mean_of(flips), len(flips), reversals, sum(flips) - reversals)
     if error:
         half = float(stdtrit(len(apart) - 1, 0.975)) * error
-        return Position(share, max(0.0, share - half), min(1.0, share + half), n, *flipping)
+        method = f"t({len(apart) - 1}), errors of {len(apart)} documents"
+        return Position(Figure(share, max(0.0, share - half), min(1.0, share + half), n, method), *flipping)
     z = 1.959963984540054
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    return Position(share, max(0.0, centre - half), min(1.0, centre + half), n, *flipping)
+    method = "Wilson's, comparisons taken as independent"
+    return Position(Figure(share, max(0.0, centre - half), min(1.0, centre + half), n, method), *flipping)
 
 
 def debias(outcomes: Iterable[Outcome]) -> tuple[float | None, list[Outcome]]:

@@ -62,13 +62,14 @@ class Ranked:
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
+        first = self.position.p_first
         return {
             "criterion": self.criterion,
             "method": self.method,
             "calls": self.calls,
             "unread": self.unread,
             "ties": self.ties,
-            "position": {name: getattr(self.position, name) for name in ("p_first", "low", "high")},
+            "position": {"p_first": first.value, "low": first.low, "high": first.high},
             "flip_rate": self.position.flip_rate,
             "flips": {name: getattr(self.position, name) for name in ("n_pairs", "reversals", "one_sided_ties")},
             "debias_alpha": self.alpha,

@@ -17,14 +17,11 @@ _RANKING = "ranking by {}"
 def ranking_sections(result: Ranked) -> Iterator[Section]:
     """The tables of a ranking: how the judge compared, and what came out."""
     position, accuracy = result.position, result.accuracy
-    share = "-"
-    if position.p_first is not None:
-        share = f"{position.p_first:.3f} [{position.low:.3f}, {position.high:.3f}]"
     rows = [
         ["calls", str(result.calls)],
         ["unread", str(result.unread)],
         ["ties", str(result.ties)],
-        ["P(first position wins)", share],
+        ["P(first position wins)", shown(position.p_first)],
         ["verdicts that flip with the order", f"{number(position.flip_rate)} of {position.n_pairs} pairs"],
         ["of these, reversed; a tie one way", f"{position.reversals}; {position.one_sided_ties}"],
         ["right, each order alone", f"{number(accuracy.one_order)} of {accuracy.n_one_order}"],
@@ -85,7 +82,6 @@ def _answer(result: Ranked) -> Iterator[str]:
 def _picture(result: Ranked) -> str:
     from . import plots
 
-    position = result.position
     if len({place.document for place in result.places}) == 1 and len(result.places) <= 40:
         drawn = [
             (
@@ -97,7 +93,8 @@ def _picture(result: Ranked) -> str:
             if place.score is not None
         ]  # fmt: skip
         return plots.intervals(drawn, f"scores by {result.method}, with 95 % intervals where there are standard errors")
-    if position.p_first is None:
+    first = result.position.p_first
+    if first.value is None:
         return ""
-    rows: list[plots.Interval] = [("the first of the two wins", position.p_first, position.low, position.high)]
+    rows: list[plots.Interval] = [("the first of the two wins", first.value, first.low, first.high)]
     return plots.intervals(rows, "how often the first position wins", span=(0.0, 1.0), marks=[("fair", 0.5)])

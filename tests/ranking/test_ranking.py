@@ -14,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geval_adapters.ranking.diagnostics import (
-    Position,
     cyclic_triples,
     debias,
     pairwise_accuracy,
@@ -158,12 +157,14 @@ QUANTILES = [NormalDist().inv_cdf((k + 0.5) / 50) for k in range(50)]
 
 def test_position_counts_ties_half_and_leaves_missing_out():
     found = position([Outcome("a", "b", 0.9), Outcome("b", "a", 0.5), Outcome("a", "c", None)])
-    assert (found.p_first, found.n) == (0.75, 2)
-    assert position([Outcome("a", "b", None)]) == Position(None, None, None, 0, None, 0)
+    assert (found.p_first.value, found.p_first.n) == (0.75, 2)
+    nothing = position([Outcome("a", "b", None)])
+    assert (nothing.p_first.value, nothing.flip_rate, nothing.n_pairs) == (None, None, 0)
+    assert nothing.p_first.why_not
 
 
 def test_the_interval_is_wilsons():
-    found = position([Outcome("a", "b", float(k < 7)) for k in range(10)])
+    found = position([Outcome("a", "b", float(k < 7)) for k in range(10)]).p_first
     assert (found.low, found.high) == pytest.approx((0.3968, 0.8922), abs=1e-4)
 
 
@@ -188,7 +189,7 @@ def test_the_interval_of_the_first_position_knows_documents():
     """Eight documents, in each of which all of ten comparisons go the same way: eight answers, not eighty."""
     documents = [document for document in range(8) for _ in range(10)]
     outcomes = [Outcome("a", "b", float(document < 6)) for document in documents]
-    alone, apart = position(outcomes), position(outcomes, documents)
+    alone, apart = position(outcomes).p_first, position(outcomes, documents).p_first
     assert alone.high - alone.low < 0.2
     assert apart.low < 0.4
     assert apart.high == 1
@@ -223,7 +224,7 @@ def test_errors_of_soft_scores_cover_what_more_documents_would_say():
 @given(st.lists(st.floats(0.001, 0.999), min_size=1, max_size=40, unique=True))
 def test_debias_makes_the_share_one_half(answers):
     alpha, fair = debias([Outcome("a", "b", p) for p in answers])
-    assert position(fair).p_first == 0.5
+    assert position(fair).p_first.value == 0.5
     before, after = sorted(answers), sorted(o.p_first for o in fair)
     assert [alpha * p / (alpha * p + 1 - p) for p in before] == pytest.approx(after)
 
