@@ -26,8 +26,9 @@ from .outcomes import TIE, Candidate, Outcome, Read, mean_of, readable, sign_of,
 class Position:
     """How often the first position wins, and how often verdicts flip.
 
-    `p_first` is the share of the comparisons that could be read which the first wins, with its 95 % interval. Of `n_pairs` pairs seen in both orders, `flip_rate` is the share of those whose verdict changes: of `reversals`,
-    where the other candidate wins, and of `one_sided_ties`, where one order is a tie.
+    `p_first` is the share of the readable comparisons that the first wins, with its 95 % interval. Of `n_pairs` pairs
+    seen in both orders, `flip_rate` is the share of those whose verdict changes: of `reversals`, where the other
+    candidate wins, and of `one_sided_ties`, where one order is a tie.
     """
 
     p_first: Figure
