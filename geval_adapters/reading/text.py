@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ..criteria import FORMS, Criterion, Form, OffGrid, Scale, ScaleLike
 from ..errors import one_of
@@ -15,6 +16,10 @@ THOUGHT = "the judge's thinking"
 
 LONGEST = 50_000
 """Characters of an answer, thinking aside, beyond which it is not read: no form asks for as much."""
+
+
+SHORT = 100
+"""Characters of a reply up to which another judge's is likely to be the same."""
 
 
 def read_text(
@@ -64,9 +69,17 @@ def find(
     if reason := nothing_in(text, reply):
         return reason
     name = criterion.short_name if isinstance(criterion, Criterion) else (criterion or "").rpartition("/")[2]
+    return (_find_in_short if len(text) <= SHORT else _find_in)(text, scale, form, name)
+
+
+def _find_in(text: str, scale: Scale, form: Form, name: str) -> Found | str:
     if "{" in text and (found := find_in_json(text, scale, form, name)) is not None:
         return found
     return find_in_prose(text, scale, form, name)
+
+
+_find_in_short = lru_cache(4096)(_find_in)
+"""Judges that stop after the rating write the same few words again and again."""
 
 
 def nothing_in(text: str, reply: str) -> str | None:

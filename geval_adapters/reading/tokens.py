@@ -77,11 +77,12 @@ def distribution_at(
         return Spread(unread(scale, f"the rating {found.text} is not on the scale {scale}"), *nothing)
     masses: dict[float, float] = {}
     unknown: list[tuple[float, float, float]] = []
-    listed, least, between = 0.0, 1.0, False
+    listed, least = 0.0, 1.0
     try:
-        for spelling, mass in _branches(*given.at(found.start), scale):
-            listed, least = listed + mass, min(least, mass)
-            placed = None if spelling.value is None else scale.place(spelling.value, off_grid)
+        for spelling, mass in _branches(*given.at(found.start), _Spellings.of(scale, off_grid)):
+            listed += mass
+            least = mass if mass < least else least
+            placed = spelling.score
             if placed is not None and upside_down:
                 placed = scale.high + scale.low - placed
             if spelling.longer:
@@ -89,9 +90,9 @@ def distribution_at(
                 unknown.append((mass, min(possible), max(possible)))
             elif placed is not None:
                 masses[placed] = masses.get(placed, 0.0) + mass
-                between = between or placed not in scale.values
     except _NoProbabilityError as error:
         return Spread(unread(scale, f"its log-probabilities are none: {error}"), *nothing)
+    between = any(score not in scale.values for score in masses)
     return Spread(distribution_of(masses, unknown, scale, between), masses, listed, least)
 
 
@@ -102,131 +103,143 @@ class _NoProbabilityError(ValueError):
     """A log-probability that is missing, NaN, positive or infinite, or several that exceed 1 in all."""
 
 
-@dataclass(frozen=True)
-class _Token:
-    text: str
-    spelled: bytes
-    entry: Mapping[str, Any]
+_MOST = math.log1p(ROUNDING)
 
-    @classmethod
-    def of(cls, entry: Mapping[str, Any]) -> _Token:
-        text, raw = _text(entry), entry.get("bytes")
-        whole = isinstance(raw, list) and raw and all(isinstance(byte, int) and 0 <= byte < 256 for byte in raw)
-        return cls(text, bytes(raw) if whole else text.encode("utf-8", "replace"), entry)  # type: ignore[arg-type]
-
-    def alternatives(self) -> dict[str, float]:
-        """What could have stood here, with its probability, those of one text added up; the sampled token need not be
-        among the top ones.
-        """
-        top = self.entry.get("top_logprobs")
-        found: dict[str, float] = {}
-        for other in top if isinstance(top, list) else []:
-            if isinstance(other, Mapping):
-                text = _text(other)
-                found[text] = found.get(text, 0.0) + _probability(other)
-        if self.text not in found:
-            found[self.text] = _probability(self.entry)
-        total = sum(found.values())
-        if total > 1 + ROUNDING:
-            raise _NoProbabilityError(f"the alternatives to {self.text!r} have the probability {total:.4g} in all")
-        return {text: p / total for text, p in found.items()} if total > 1 else found
+Entry = Mapping[str, Any]
+"""One token as the provider tells of it: `token`, `logprob`, and perhaps `bytes` and `top_logprobs`."""
 
 
-def _text(entry: Mapping[str, Any]) -> str:
+def _text(entry: Entry) -> str:
     """A token's text, with the space marks of raw vocabularies as spaces."""
     text = str(entry.get("token") or "")
     return text if text.isascii() else text.replace("Ġ", " ").replace("▁", " ").replace("Ċ", "\n")
 
 
-def _probability(entry: Mapping[str, Any]) -> float:
+def _spelled(entry: Entry) -> bytes:
+    """The bytes of the reply that a token stands for, which may be a part of a character's."""
+    raw = entry.get("bytes")
+    whole = isinstance(raw, list) and raw and all(isinstance(byte, int) and 0 <= byte < 256 for byte in raw)
+    return bytes(raw) if whole else _text(entry).encode("utf-8", "replace")  # type: ignore[arg-type]
+
+
+def _probability(entry: Entry) -> float:
     logprob = entry.get("logprob")
-    if not isinstance(logprob, (int, float)) or math.isnan(logprob) or logprob > math.log1p(ROUNDING):
+    if type(logprob) is float and logprob <= 0.0:  # nearly all
+        return math.exp(logprob)
+    if not isinstance(logprob, (int, float)) or math.isnan(logprob) or logprob > _MOST:
         raise _NoProbabilityError(f"{_text(entry)!r} has {logprob!r}")
     return math.exp(min(float(logprob), 0.0))
 
 
+def _alternatives(entry: Entry) -> dict[str, float]:
+    """What could have stood at a token's place, with its probability, those of one text added up; the sampled token
+    need not be among the top ones.
+    """
+    top = entry.get("top_logprobs")
+    found: dict[str, float] = {}
+    for other in top if isinstance(top, list) else []:
+        if isinstance(other, (dict, Mapping)):
+            text = _text(other)
+            found[text] = found.get(text, 0.0) + _probability(other)
+    own = _text(entry)
+    if own not in found:
+        found[own] = _probability(entry)
+    total = sum(found.values())
+    if total > 1 + ROUNDING:
+        raise _NoProbabilityError(f"the alternatives to {own!r} have the probability {total:.4g} in all")
+    return {text: p / total for text, p in found.items()} if total > 1 else found
+
+
 @dataclass(frozen=True)
 class Content:
-    """A reply's text and its tokens, and at which of their bytes the text begins."""
+    """A reply's text and its tokens as they came, what each spells, and at which of these bytes the text begins."""
 
     text: str
-    tokens: Sequence[_Token]
+    tokens: Sequence[Entry]
+    spelled: Sequence[bytes]
     begins: int
 
     @classmethod
-    def of(cls, content: Sequence[Mapping[str, Any]], text: str | None = None) -> Content | str:
+    def of(cls, content: Sequence[Entry], text: str | None = None) -> Content | str:
         """The tokens of a text, or, if it is not known, the text of the tokens; why not, where they do not spell it.
 
         Tokens before it (thinking that the provider keeps apart) and behind it (what ends a reply) are no matter.
         """
-        tokens = [_Token.of(entry) for entry in content]
-        spelled = b"".join(token.spelled for token in tokens)
+        pieces = [_spelled(entry) for entry in content]
+        spelled = b"".join(pieces)
         if text is None:
-            return cls(spelled.decode("utf-8", "replace"), tokens, 0)
+            return cls(spelled.decode("utf-8", "replace"), content, pieces, 0)
         begins = spelled.rfind(text.strip().encode("utf-8", "replace"))
         if begins < 0 and spelled.strip() and text.strip().encode("utf-8", "replace").endswith(spelled.strip()):
-            return cls(spelled.decode("utf-8", "replace"), tokens, 0)  # the reply was begun for the model
+            return cls(spelled.decode("utf-8", "replace"), content, pieces, 0)  # the reply was begun for the model
         if begins < 0:
             return "its log-probabilities belong to another text"
-        return cls(text, tokens, begins - len(text[: len(text) - len(text.lstrip())].encode()))
+        return cls(text, content, pieces, begins - len(text[: len(text) - len(text.lstrip())].encode()))
 
-    def at(self, place: int) -> tuple[Sequence[_Token], str]:
+    def at(self, place: int) -> tuple[Sequence[Entry], str]:
         """The tokens from that of a place in the text on, and what stands before the place in the first of them."""
         byte = self.begins + len(self.text[:place].encode("utf-8", "replace"))
         end = 0
-        for index, token in enumerate(self.tokens):
-            start, end = end, end + len(token.spelled)
+        for index, spelled in enumerate(self.spelled):
+            start, end = end, end + len(spelled)
             if byte < end:
-                return self.tokens[index:], token.spelled[: max(0, byte - start)].decode("utf-8", "replace")
+                return self.tokens[index:], spelled[: max(0, byte - start)].decode("utf-8", "replace")
         return (), ""
 
 
 # --- what the tokens at that place denote ----------------------------------------------------------------------------
 
 
-def _branches(tokens: Sequence[_Token], before: str, scale: Scale) -> Iterator[tuple[_Spelling, float]]:
+def _branches(tokens: Sequence[Entry], before: str, spellings: _Spellings) -> Iterator[tuple[_Spelling, float]]:
     """Every way in which the value may be spelled that begins behind `before` in the first token, with its probability.
 
     The reply's own tokens are followed for as long as they spell one value; each alternative on the way is a spelling
     of its own, whose further tokens are not known. What is not listed on the way may be any longer score to which no
     listed token leads, or the end of the value.
     """
+    inside = any(map(str.isalnum, before))
     spelled, mass = "", 1.0
     for position, token in enumerate(tokens):
-        alternatives = token.alternatives()
-        pieces = {_bare(text) for text in alternatives}
+        alternatives, own = _alternatives(token), _text(token)
         for text, probability in alternatives.items():
-            if text == token.text:
+            if text == own:
                 continue
-            if not spelled and text.startswith(before):
-                text = text.removeprefix(before)
-            elif not spelled and any(map(str.isalnum, before)):
-                continue
-            spelling = _spelling(spelled + text, scale)
-            one_token = not spelled and not pieces.isdisjoint(spelling.longer)
-            yield (spelling.ended() if one_token else spelling), mass * probability
+            if before and not spelled:
+                if text.startswith(before):
+                    text = text.removeprefix(before)
+                elif inside:
+                    continue
+            spelling = spellings[spelled + text]
+            if spelling.longer and not spelled and _in_one_token(spelling, alternatives):
+                spelling = spelling.ended()
+            yield spelling, mass * probability
         if spelled and (rest := 1.0 - sum(alternatives.values())) > 1e-12:
-            yield _spelling(spelled, scale).without(_bare(spelled + text) for text in alternatives), mass * rest
-        own = spelled + (token.text if spelled else token.text.removeprefix(before))
-        mass *= alternatives[token.text]
-        spelling = _spelling(own, scale)
-        follow = tokens[position + 1].text if position + 1 < len(tokens) else ""
-        # where the tokenizer has longer scores in one token, this one does not go on
-        whole = not spelled and not pieces.isdisjoint(spelling.longer)
-        ends = not follow or (_spelling(own + follow, scale).closed and not spelling.longer)
+            yield spellings[spelled].without(_bare(spelled + text) for text in alternatives), mass * rest
+        mass *= alternatives[own]
+        own = spelled + own if spelled else own.removeprefix(before)
+        spelling = spellings[own]
+        follow = _text(tokens[position + 1]) if position + 1 < len(tokens) else ""
+        whole = bool(spelling.longer) and not spelled and _in_one_token(spelling, alternatives)
+        ends = not follow or (spellings[own + follow].closed and not spelling.longer)
         if whole or spelling.closed or ends:
             yield spelling.ended() if whole or follow else spelling.at_end(), mass
             return
         spelled = own
 
 
+def _in_one_token(spelling: _Spelling, listed: Iterable[str]) -> bool:
+    """Whether the tokenizer has longer scores in one token: this one then does not go on."""
+    return not spelling.longer.keys().isdisjoint(map(_bare, listed))
+
+
 class _Spelling(NamedTuple):
     value: float | None
+    score: float | None  # where on the scale the value is placed
     closed: bool  # something stands behind the value that cannot belong to it
     longer: Mapping[str, float]  # the scale's spellings that begin with this one
 
     def ended(self) -> _Spelling:
-        return self._replace(closed=True, longer={})
+        return self._replace(closed=True, longer={}) if self.longer or not self.closed else self
 
     def at_end(self) -> _Spelling:
         """Where the reply ends: with a value, that is it; without one, a longer spelling was cut off."""
@@ -244,12 +257,36 @@ def _bare(text: str) -> str:
     return text.translate(PLAIN).lstrip(" \t\n\"'`*_:([{").lower()
 
 
+class _Spellings(dict[str, _Spelling]):
+    """What each text denotes that begins where a value of a scale begins, filled as texts are met."""
+
+    LIMIT = 4096
+
+    def __init__(self, scale: Scale, off_grid: OffGrid) -> None:
+        super().__init__()
+        self._scale = scale
+        self._off_grid = off_grid
+
+    @classmethod
+    @lru_cache(64)
+    def of(cls, scale: Scale, off_grid: OffGrid) -> _Spellings:
+        """Those of a scale."""
+        return cls(scale, off_grid)
+
+    def __missing__(self, text: str) -> _Spelling:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        value, closed, longer = _denoted(text, self._scale)
+        score = None if value is None else self._scale.place(value, self._off_grid)
+        spelling = self[text] = _Spelling(value, score, closed, longer)
+        return spelling
+
+
 _NUMERAL = re.compile(r"[-+]?(?:\d+(?:[.,]\d+)?|\.\d+)")
 
 
-@lru_cache(4096)
-def _spelling(text: str, scale: Scale) -> _Spelling:
-    """What a text denotes that begins where a value begins."""
+def _denoted(text: str, scale: Scale) -> tuple[float | None, bool, Mapping[str, float]]:
+    """What a text denotes that begins where a value begins; whether it is closed, and what longer ones there are."""
     text = _bare(text)
     forms = _forms(scale)
     longer = {form: value for form, value in forms.items() if text and form.startswith(text) and form != text}
@@ -257,11 +294,11 @@ def _spelling(text: str, scale: Scale) -> _Spelling:
         rest = text[match.end() :]
         foreign = rest[:1].isalnum() or (rest[:1] == "%" and scale.high != 100)
         worth = forms.get(match[0]) if scale.worded else float(match[0].replace(",", "."))
-        return _Spelling(None if foreign else worth, bool(rest) and rest not in (".", ","), longer)
+        return None if foreign else worth, bool(rest) and rest not in (".", ","), longer
     for form in sorted(forms, key=len, reverse=True):
         if text.startswith(form) and not text[len(form) : len(form) + 1].isalnum():
-            return _Spelling(forms[form], text != form, longer)
-    return _Spelling(None, not longer, longer)
+            return forms[form], text != form, longer
+    return None, not longer, longer
 
 
 @cache

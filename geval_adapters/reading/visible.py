@@ -31,8 +31,8 @@ _LEFTOVER = re.compile(r"<\|(?:end|return|start|message|im_end|im_start|eot_id|e
 _QUOTED = re.compile(r'"[^"\n]*"|“[^“”]*”|«[^«»]*»|「[^「」]*」|『[^『』]*』|„[^„“”]*[“”]')
 _SENTENCE = re.compile(r"[^\n.!?。]+[.!?。]?")
 _COULD_RATE = re.compile(rf"\d|★|\b(?:{'|'.join(NUMBERS)})\b", re.IGNORECASE)
-_BARELY = 4
-"""Words that a piece of a shown text has at the least: shorter ones a judge may well write of its own accord."""
+_FEWEST, _BARELY = 3, 4
+"""Words that a shown text, and a piece of one, has at the least: shorter ones a judge may well write by itself."""
 
 
 def visible(reply: str, shown: Iterable[str] = ()) -> str:
@@ -43,6 +43,8 @@ def visible(reply: str, shown: Iterable[str] = ()) -> str:
     """
     text = reply if reply.isascii() else reply.translate(PLAIN)
     text = _without_thinking(text)
+    if len(text.split(None, _FEWEST)) < _FEWEST:  # nothing that is looked for has as few words
+        return text
     for other in shown:
         for piece in _pieces(other):
             if piece in text:
@@ -92,5 +94,5 @@ def _pieces(shown: str) -> tuple[str, ...]:
     lines = [line.strip() for line in shown.split("\n")]
     sentences = [match[0].strip() for match in _SENTENCE.finditer(shown)]
     pieces = [piece for piece in (*lines, *sentences) if len(piece.split()) >= _BARELY and _COULD_RATE.search(piece)]
-    whole = [shown] if len(shown.split()) > 2 else []
+    whole = [shown] if len(shown.split()) >= _FEWEST else []
     return tuple(sorted({*whole, *pieces}, key=len, reverse=True))
