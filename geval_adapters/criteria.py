@@ -12,6 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
+from .content import CUT_AT
 from .errors import InputError, brief, checked, one_of
 
 Field = Literal["source", "context", "reference"]
@@ -21,6 +22,11 @@ FIELDS: tuple[Field, ...] = get_args(Field)
 Form = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
 """How a judge answers: the output forms of Chiang & Lee (2023), §3.2."""
+
+Judges = Literal["last_turn", "each_turn", "conversation", "each_context"]
+JUDGES: tuple[Judges, ...] = get_args(Judges)
+"""What of a sample is judged: the last of the assistant's turns (or the output), each, all of the conversation; or each
+context by itself."""
 
 OffGrid = Literal["keep", "floor", "reject"]
 OFF_GRID: tuple[OffGrid, ...] = get_args(OffGrid)
@@ -184,6 +190,8 @@ class Criterion:
         origin: where the criterion and its scale come from.
         examples: rated texts that a judge is shown, all but those that belong to the sample's own document.
         anchors: what a score of the scale means, in words that the judge reads; on another scale there are none.
+        judges: what of a sample is judged, one of `JUDGES`; each part of it is a rating of its own.
+        cut_at: characters of a conversation that the judge is shown at the most; a longer one is cut at turns.
 
     >>> polite = Criterion("politeness", "Is the reply polite?", Scale.of("0-1"))
     >>> polite.label
@@ -201,6 +209,8 @@ class Criterion:
     origin: str = ""
     examples: tuple[Example, ...] = ()
     anchors: Mapping[float, str] = field(default_factory=dict, hash=False)
+    judges: Judges = "last_turn"
+    cut_at: int = CUT_AT
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "str_strip_whitespace": True}
 
@@ -209,6 +219,9 @@ class Criterion:
             raise InputError(f"criterion {self.name!r} needs a name and a definition")
         for name in (*self.needs, *self.optional):
             one_of("field of a sample", name, FIELDS)
+        one_of("part of a sample", self.judges, JUDGES, f"criterion {self.name!r} judges: ")
+        if self.cut_at < 1:
+            raise InputError(f"criterion {self.name!r}: cut_at must be a number of characters, got {self.cut_at}")
         if wrong := [value for value in self.anchors if value not in self.scale.values]:
             raise InputError(f"criterion {self.name!r} has an anchor for {wrong[0]:g}, not on {self.scale}")
         for each in self.examples:
@@ -228,7 +241,8 @@ class Criterion:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change whenever anything that the judge reads of it changes."""
-        unread = {"origin", *(name for name in ("examples", "anchors") if not getattr(self, name))}
+        usual = {"examples": (), "anchors": {}, "judges": "last_turn", "cut_at": CUT_AT}
+        unread = {"origin", *(name for name, value in usual.items() if getattr(self, name) == value)}
         parts = {key: value for key, value in asdict(self).items() if key not in unread}
         return digest(json.dumps(parts, sort_keys=True))
 

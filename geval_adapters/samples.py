@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
+from .content import Conversation, Image, text_fields
 from .criteria import Criterion, digest
 from .errors import InputError, brief, checked, one_of
 from .rows import read_rows
@@ -23,6 +24,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
     "reference": ("reference", "expected_output", "reference_outputs", "ground_truth", "__expected", "expected"),
     "context": ("context", "fact", "retrieval_context", "retrieved_contexts", "contexts"),
+    "messages": ("messages",),
     "id": ("id",),
     "doc_id": ("doc_id",),
     "system_id": ("system_id",),
@@ -46,6 +48,13 @@ class Sample:
         system_id: which system wrote the output.
         human: people's scores, criterion name to score; the mean where there are several.
         annotators: the single scores that `human` was averaged from, where they are known.
+        conversation: the turns, where it is of a conversation; `source` and `output` are then what went before the
+            assistant's last turn, and that turn. A criterion can ask for other parts (`judged.judged`).
+        contexts: the contexts one by one, where there are several.
+        images: those whose marks (`[image 1]`) stand in the texts, in the order of their numbers.
+        left_out: turns of the conversation that are not in `source` or `output`, because it is too long.
+        lacks_output: whether there is none to be rated: a question with contexts alone, a conversation without an
+            answer.
 
     >>> Sample("Paris.", source="Capital of France?").missing(("source", "reference"))
     ['reference']
@@ -60,6 +69,11 @@ class Sample:
     system_id: str | None = None
     human: Mapping[str, float] = field(default_factory=dict, hash=False)
     annotators: Mapping[str, tuple[float, ...]] = field(default_factory=dict, hash=False)
+    conversation: Conversation | None = field(default=None, repr=False)
+    contexts: tuple[str, ...] = field(default=(), repr=False)
+    images: tuple[Image, ...] = ()
+    left_out: int = 0
+    lacks_output: bool = False
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
@@ -69,8 +83,15 @@ class Sample:
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits that change with any of the texts."""
-        return digest(json.dumps([self.output, self.source, self.reference, self.context]), 12)
+        """Twelve hex digits that change with any of the texts, and with any byte of the images."""
+        seen = [image.digest for image in self.images]
+        texts = [self.output, self.source, self.reference, self.context]
+        return digest(json.dumps([*texts, seen] if seen else texts), 12)
+
+    @property
+    def own_doc_id(self) -> bool:
+        """Whether its document was named, and is no digest of the source."""
+        return self.doc_id is not None and (self.source is None or self.doc_id != digest(self.source, 12))
 
     def missing(self, needed: Iterable[str]) -> list[str]:
         """Which of the needed fields it does not have."""
@@ -96,7 +117,7 @@ def read_samples(
     """The samples of a file, one by one.
 
     JSON Lines, a JSON list in G-Eval's format, CSV, TSV, Parquet, each but the last also gzipped; a folder of Parquet
-    files; `-` is standard input (JSON).
+    files; `-` is standard input (JSON). Images that a row names by paths must lie below the file's folder.
 
     Args:
         path: the file.
@@ -111,9 +132,10 @@ def read_samples(
     if unknown := set(names) - set(ALIASES):
         raise InputError(f"unknown field {', '.join(sorted(unknown))}; a sample has {', '.join(ALIASES)}")
     seen: Counter[str] = Counter()
+    folder = Path() if str(path) == "-" else Path(path) if Path(path).is_dir() else Path(path).parent
 
     def sample(row: Mapping[str, Any], number: int) -> Sample:
-        made = numbered(sample_of(row, names), number, seen)
+        made = numbered(sample_of(row, names, folder), number, seen)
         if absent := made.missing(needs):
             raise InputError(
                 f"no {' and no '.join(absent)} {_columns(row)}; name the column with --field {absent[0]}=COLUMN"
@@ -123,8 +145,15 @@ def read_samples(
     return read_rows(path, sample, bad_rows)
 
 
-def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALIASES) -> Sample:
+def sample_of(
+    row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALIASES, folder: Path | None = None
+) -> Sample:
     """A row as a sample; its id is the row's own, else `doc_id/system_id`, else empty.
+
+    Args:
+        row: what a file or a framework has.
+        names: under which names the fields are looked for.
+        folder: where images may lie that are named by paths; without it, none may.
 
     Raises:
         InputError: the row has no output, or a field is not of its kind.
@@ -136,10 +165,10 @@ def sample_of(row: Mapping[str, Any], names: Mapping[str, tuple[str, ...]] = ALI
         name: next((value for key in keys if (value := _value(row, key)) is not None), None)
         for name, keys in names.items()
     }
+    values |= text_fields(values, folder)
+    del values["messages"]
     if values["output"] is None:
         raise InputError(f"no output {_columns(row)}; name the column with --field output=COLUMN")
-    if isinstance(context := values["context"], list) and all(isinstance(part, str) for part in context):
-        values["context"] = "\n\n".join(context)
     annotators = _people(values.pop("scores"))
     human = {name: fmean(scores) for name, scores in annotators.items()}
     several = {name: scores for name, scores in annotators.items() if len(scores) > 1}
@@ -170,8 +199,10 @@ def to_sample(given: SampleLike, **fields: str) -> Sample:
     if isinstance(given, str):
         return checked(Sample, {"output": given, **fields}) if fields else Sample(given)
     if isinstance(given, Sample):
-        if "source" in fields and given.source is not None and given.doc_id == digest(given.source, 12):
+        if "source" in fields and not given.own_doc_id:
             fields = {"doc_id": None, **fields}  # type: ignore[dict-item]
+        if {"source", "output"} & fields.keys():  # the turns would say otherwise
+            fields = {"conversation": None, **fields}  # type: ignore[dict-item]
         return checked(Sample, {**vars(given), **fields}) if fields else given
     if isinstance(given, Mapping):
         return sample_of({**given, **fields})

@@ -24,9 +24,10 @@ ADAPTERS = ("langchain_geval", "lm_eval_geval", "ray_geval")
 
 FLOORS = [
     ["errors"],
-    ["criteria", "rows"],
+    ["rows", "content"],
+    ["criteria"],
     ["samples", "fence", "structured"],
-    ["judge.base", "signature", "examples"],
+    ["judge.base", "signature", "examples", "judged"],
     ["prompts", "reading"],
     ["judge", "agreement", "order"],
     ["ranking", "recipes"],
