@@ -19,6 +19,7 @@ from ..judge.judges import judge_of
 from ..judge.loops import PerLoop, concurrently, run, stream
 from ..judge.sampling import Readout
 from ..judge.steps import written_steps
+from ..judged import judged
 from ..order import InputOrder, Placed, in_prefix_order
 from ..recipes import Persona, Recipe, StepsFrom
 from ..samples import Sample, SampleLike, to_sample
@@ -125,7 +126,10 @@ class GEval:
 
     async def arate(self, output: SampleLike, **fields: str) -> Rating:
         """Rate one output; see `rate`."""
-        sample = to_sample(output, **fields)
+        sample, *others = judged(to_sample(output, **fields), self.criterion)
+        if others:
+            several = f"{len(others) + 1} ratings"
+            raise InputError(f"criterion {self.criterion.name!r} makes {several} of this sample: use rate_many([…])")
         prompts.check(self.criterion, sample)
         await self._prepare()
         return await self.way.rated(sample)
@@ -134,9 +138,10 @@ class GEval:
         """Rate samples concurrently: texts, `Sample`s, or mappings such as `{"output": …, "source": …}`.
 
         Ratings come in the order of the samples, one for each, so that `zip(texts, geval.rate_many(texts))` pairs
-        them; as they are completed, if so asked. The judge is asked in another order: about samples of one source one
-        after the other, so that the beginning which their prompts share can come from a cache (`order.AHEAD` samples
-        are read ahead for that). What cannot be rated, for want of a field too, is a rating with an `error`.
+        them; as they are completed, if so asked. Where the criterion judges each turn or each context, there is one
+        for each of these (`judged.judged`). The judge is asked in another order: about samples of one source one after
+        the other, so that the beginning which their prompts share can come from a cache (`order.AHEAD` samples are read
+        ahead for that). What cannot be rated, for want of a field too, is a rating with an `error`.
 
         Raises:
             InputError: a single text, sample or mapping was given instead of several.
@@ -164,14 +169,18 @@ class GEval:
         unusable: dict[int, str] = {}
 
         def usable() -> Iterator[Sample]:
-            for number, each in enumerate(samples):
+            number = 0
+            for each in samples:
                 try:
-                    sample = to_sample(each)
+                    parts = judged(to_sample(each), self.criterion)
                 except InputError as error:
-                    sample, unusable[number] = Sample(""), str(error)
-                if not as_completed:
-                    order.expect(sample)
-                yield sample
+                    parts = [each if isinstance(each, Sample) else Sample("")]
+                    unusable[number] = str(error)
+                for part in parts:
+                    number += 1
+                    if not as_completed:
+                        order.expect(part)
+                    yield part
 
         async def rated(placed: Placed) -> tuple[int, Rating]:
             number, sample, shares = placed

@@ -64,6 +64,7 @@ class Rating:
             error = "" if self.std_error is None else f" ± {self.std_error:.2g}"
             bounds = "" if self.coverage > 0.995 else f", bounds {self.bounds[0]:.3g} to {self.bounds[1]:.3g}"
             how = f"{self.method}, n {self.n_valid + self.n_failed}, coverage {self.coverage:.2f}{bounds}"
+            how += f", {self.sample.left_out} turns left out" if self.sample.left_out else ""
             said = f"{name}{self.criterion} {self.score:.3g}{error} ({how})"
         return "".join(each if each.isprintable() else " " for each in said)
 
@@ -91,6 +92,8 @@ class Rating:
             "served": list(self.served),
             "human": self.human,
             "output": self.sample.output,
+            "images": [image.name for image in self.sample.images],
+            "left_out": self.sample.left_out,
             "reference": self.sample.reference,
             "sample": self.sample.digest,
         }

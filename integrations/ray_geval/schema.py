@@ -41,6 +41,8 @@ RATING = pa.schema(
         "served": pa.list_(pa.string()),
         "human": pa.float64(),
         "output": pa.string(),
+        "images": pa.list_(pa.string()),
+        "left_out": pa.int64(),
         "reference": pa.string(),
         "sample": pa.string(),
     }
