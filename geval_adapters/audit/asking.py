@@ -168,7 +168,7 @@ class Asking:
         configuration = {
             "asked": "rating",
             "criterion": geval.criterion.key,
-            "prompt": geval.way.prompts[0].hash,
+            "prompt": geval.way.parts()["prompt"],
             "form": geval.recipe.form,
             "n": str(how.n),
             "temperature": f"{how.temperature:g}",

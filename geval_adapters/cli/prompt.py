@@ -27,7 +27,7 @@ from .options import (
 @verb("prompt")
 def show_prompt(
     criterion: Annotated[str, typer.Argument(help="A registered name, a YAML file, or free text.")],
-    input: Annotated[str | None, typer.Argument(help="A file whose first sample is shown.")] = None,
+    input: Annotated[str | None, typer.Argument(help="A file of which the first request is shown.")] = None,
     recipe: RecipeOption = None,
     form: FormOption = None,
     steps: StepsOption = None,
@@ -38,19 +38,18 @@ def show_prompt(
 ) -> None:
     """Print the exact messages that would be sent."""
     chosen = find_criterion(criterion)
-    placeholder = Sample("{output}", source="{source}", context="{context}", reference="{reference}")
-    sample = next(iter(InputOptions(field, limit=1).read(input, [chosen]))) if input else placeholder
     # Nothing is asked of this judge: the messages are the same for any.
     geval = GEval(
         chosen, "openai/none", recipe=recipe, form=form, steps=steps, prompt_file=prompt_file,
         control_tokens=control_tokens,
     )  # fmt: skip
-    for prompt in geval.way.prompts:
-        messages = prompt.messages(sample)
+    placeholder = Sample("{output}", source="{source}", context="{context}", reference="{reference}")
+    samples = list(InputOptions(field, limit=geval.way.together).read(input, [chosen])) if input else [placeholder]
+    for question in geval.way.questions(samples):
         if as_json:
-            typer.echo(json.dumps(messages, indent=2))
+            typer.echo(json.dumps(question.messages, indent=2))
         else:
-            for message in messages:
+            for message in question.messages:
                 typer.echo(f"[{message['role']}]\n{report.plain_lines(message['content'])}")
-            if prompt.start:
-                typer.echo(f"\n[assistant, where the model can continue it]\n{prompt.start}")
+            if question.start:
+                typer.echo(f"\n[assistant, where the model can continue it]\n{question.start}")

@@ -3,5 +3,6 @@
 from .geval import GEval
 from .pointwise import Pointwise
 from .rating import Rating
+from .way import Way
 
-__all__ = ["GEval", "Pointwise", "Rating"]
+__all__ = ["GEval", "Pointwise", "Rating", "Way"]

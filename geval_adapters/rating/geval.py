@@ -16,7 +16,7 @@ from ..examples import Shots
 from ..fence import ControlTokens
 from ..judge.base import Judge, Usage
 from ..judge.judges import judge_of
-from ..judge.loops import PerLoop, concurrently, run, stream
+from ..judge.loops import PerLoop, run, stream
 from ..judge.sampling import Readout
 from ..judge.steps import written_steps
 from ..judged import judged
@@ -25,6 +25,7 @@ from ..recipes import Persona, Recipe, StepsFrom
 from ..samples import Sample, SampleLike, to_sample
 from .pointwise import Pointwise
 from .rating import Rating
+from .way import Way
 
 
 class GEval:
@@ -101,7 +102,7 @@ class GEval:
             for form in self.recipe.forms
         ]
         self.judge = judge_of(model, options)
-        self.way = Pointwise(self.criterion, self.recipe, self.judge, wordings, explain)
+        self.way: Way = Pointwise(self.criterion, self.recipe, self.judge, wordings, explain)
         self.steps_usage = Usage()
         self._preparing = PerLoop(asyncio.Lock)
 
@@ -164,9 +165,10 @@ class GEval:
     async def _each_rated(self, samples: Iterable[SampleLike], as_completed: bool) -> AsyncGenerator[Rating]:
         await self._prepare()
         order: InputOrder[Sample, Rating] = InputOrder()
-        if self.judge.opening:
-            order.release()  # what is answered together must all be asked first
+        if as_completed or self.judge.opening:
+            order.release()  # nobody waits for another; what is answered together must all be asked first
         unusable: dict[int, str] = {}
+        aside: list[tuple[int, Rating]] = []
 
         def usable() -> Iterator[Sample]:
             number = 0
@@ -182,25 +184,28 @@ class GEval:
                         order.expect(part)
                     yield part
 
-        async def rated(placed: Placed) -> tuple[int, Rating]:
-            number, sample, shares = placed
-            if not as_completed:
-                await order.admit(number)
-            if number in unusable:
-                return number, self.way.unrated(sample, unusable.pop(number))
-            try:
-                return number, await self.way.rated(sample, shares)
-            except Exception:
-                order.release()
-                raise
+        def placed() -> Iterator[Placed]:
+            for each in in_prefix_order(usable(), self.criterion, self.judge.concurrency):
+                if each.number in unusable:
+                    aside.append((each.number, self.way.unrated(each.sample, unusable.pop(each.number))))
+                else:
+                    yield each
 
-        jobs = map(rated, in_prefix_order(usable(), self.criterion, self.judge.concurrency))
+        def come(found: list[tuple[int, Rating]]) -> Iterator[Rating]:
+            for number, rating in found:
+                yield from [rating] if as_completed else order.put(number, rating)
+
         try:
-            async with aclosing(concurrently(jobs, self.way.sampling.width, ordered=False)) as ratings:
-                async for number, rating in ratings:
-                    for each in [rating] if as_completed else order.put(number, rating):
-                        yield each
+            async with aclosing(self.way.ratings(placed(), order)) as ratings:
+                async for each in ratings:
+                    found, aside[:] = [each, *aside], []
+                    for rating in come(found):
+                        yield rating
+            for rating in come(aside):
+                yield rating
         except GEvalError as error:
+            for rating in come(aside):
+                yield rating
             for sample, early in order.rest():
                 yield early or self.way.unrated(sample, str(error))
             raise
@@ -208,7 +213,7 @@ class GEval:
     async def aexpected(self) -> dict[str, set[str]]:
         """The values that each part of this run's signatures can have, as far as that is known before any rating."""
         await self._prepare()
-        return self.way.sampling.expected(self.way.parts())
+        return self.way.expected()
 
     # --- evaluation steps --------------------------------------------------------------------------------------------
 
@@ -234,3 +239,4 @@ class GEval:
                 steps = tuple(await self.awrite_steps())
                 if not self.way.prompts[0].steps:  # another event loop may have been faster
                     self.way.prompts = [replace(prompt, steps=steps) for prompt in self.way.prompts]
+            await self.way.prepare()

@@ -2,42 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from .. import prompts
-from ..criteria import Criterion, digest
+from ..criteria import Criterion
 from ..errors import InputError
-from ..judge.base import Judge, Reply, Usage
+from ..judge.base import Judge, Reply
 from ..judge.sampling import Question, Sampled, Sampling
+from ..order import in_prefix_order
 from ..reading.distribution import Reading
 from ..reading.rationale import rationale
 from ..reading.text import read_text
 from ..reading.tokens import read_logprobs
 from ..recipes import Recipe
 from ..samples import Sample
-from ..signature import Signature
 from .rating import Rating
+from .way import Way
 
 
-class Pointwise:
-    """Asks a judge about one sample at a time (Liu et al. 2023).
-
-    Attributes:
-        prompts: what the judge is told, one for each form.
-        sampling: how often it is asked, and what its replies come to.
-        explain: whether the rationale is let run.
-    """
+class Pointwise(Way):
+    """Asks a judge about one sample at a time (Liu et al. 2023); several forms share the replies."""
 
     def __init__(
         self, criterion: Criterion, recipe: Recipe, judge: Judge, wordings: Sequence[prompts.Prompt], explain: bool
     ) -> None:
-        self.criterion = criterion
-        self.recipe = recipe
-        self.judge = judge
-        self.prompts = list(wordings)
-        self.explain = explain
+        super().__init__(criterion, recipe, judge, wordings, explain)
         self.sampling = Sampling(
             judge, recipe.n, recipe.temperature, recipe.readout, recipe.sequential(criterion.scale), len(self.prompts)
         )
@@ -49,6 +39,16 @@ class Pointwise:
         except InputError as error:
             return self.unrated(sample, str(error))
         return self._rating(sample, await self.sampling.ask(questions))
+
+    def questions(self, samples: Sequence[Sample]) -> list[Question]:
+        """What is asked about some samples, in each form."""
+        return [question for sample in samples for question in self._questions(sample, shares=False)]
+
+    def requests(self, samples: Iterable[Sample], replies: int) -> Iterator[tuple[Question, int]]:
+        """All that would be asked about samples in this order, each with how many of the replies it is to give."""
+        for _, sample, _ in in_prefix_order(samples, self.criterion):
+            for index, question in enumerate(self._questions(sample, shares=False)):
+                yield question, replies // len(self.prompts) + (index < replies % len(self.prompts))
 
     def _questions(self, sample: Sample, shares: bool) -> list[Question]:
         return [
@@ -91,27 +91,3 @@ class Pointwise:
     def _rationale(self, sampled: Sampled) -> str | None:
         stopped = sampled.cut and not self.explain  # what begins after the rating is then no whole sentence
         return (None if stopped else rationale(sampled.text)) or sampled.reasoning or None
-
-    def unrated(self, sample: Sample, error: str) -> Rating:
-        """The rating of a sample that the judge was not asked about."""
-        scale = self.criterion.scale
-        return Rating(
-            sample=sample, criterion=self.criterion.name, score=None, normalized=None, distribution={}, coverage=0.0,
-            bounds=(scale.low, scale.high), std_error=None, method=None, n_valid=0, n_failed=0, rationale=None,
-            human=sample.human_score(self.criterion), error=error, usage=Usage(),
-            signature=Signature.of(**self.parts()),
-        )  # fmt: skip
-
-    def parts(self) -> dict[str, str]:
-        """What a signature says of the settings, whatever comes out."""
-        origin = self.recipe.steps if isinstance(self.recipe.steps, str) else "given"
-        return {
-            "model": self.judge.name,
-            "criterion": self.criterion.key,
-            "prompt": "+".join(prompt.hash for prompt in self.prompts),
-            "form": self.recipe.form,
-            "steps": f"{origin}@{digest(json.dumps(steps))}" if (steps := self.prompts[0].steps) else "none",
-            "off_grid": self.recipe.off_grid,
-            **({"control_tokens": "kept"} if self.recipe.control_tokens == "kept" else {}),
-            **({"examples": shots.key} if (shots := self.prompts[0].examples) else {}),
-        }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from ..judge.client import LiteLLMJudge
 from ..judge.loops import run
 from ..judge.prices import count_tokens, declares, facts, knows_batch_price
 from ..judge.sampling import REPLIES
-from ..order import in_prefix_order
 from ..prompts import common_prefix
 from ..rating import GEval
 from ..report import dollars, table
@@ -77,20 +76,24 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
     ratings = requests = prompt = cacheable = completion = 0
     least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
     previous = ""
-    for _, sample, _ in in_prefix_order(samples, geval.criterion):
-        ratings += 1
-        for index, each in enumerate(geval.way.prompts):
-            share = n // len(geval.way.prompts) + (index < n % len(geval.way.prompts))
-            sent = -(-share // at_once)
-            content = each.messages(sample)[0]["content"]
-            tokens = count_tokens(judge.name, content)
-            common = common_prefix(previous, content) / max(1, len(content))
-            requests += sent
-            prompt += sent * tokens
-            shared = [int(tokens * common)] * min(sent, 1) + [tokens] * (sent - 1)
-            cacheable += sum(each for each in shared if each >= least)
-            completion += share * each.room(geval.way.explain)
-            previous = content
+
+    def counted() -> Iterator[Sample]:
+        nonlocal ratings
+        for sample in samples:
+            ratings += 1
+            yield sample
+
+    for question, share in geval.way.requests(counted(), n):
+        sent = -(-share // at_once)
+        content = question.messages[0]["content"]
+        tokens = count_tokens(judge.name, content)
+        common = common_prefix(previous, content) / max(1, len(content))
+        requests += sent
+        prompt += sent * tokens
+        shared = [int(tokens * common)] * min(sent, 1) + [tokens] * (sent - 1)
+        cacheable += sum(each for each in shared if each >= least)
+        completion += share * question.room
+        previous = content
     return Estimate(
         criterion=geval.criterion.name,
         ratings=ratings,
