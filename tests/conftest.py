@@ -108,7 +108,7 @@ class Server:
         self._server.daemon_threads = True
         self._server.handle_error = lambda request, address: None  # a client that is gone is no news
         self.base = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()  # ends at once
 
     def close(self) -> None:
         self._server.shutdown()

@@ -1,6 +1,7 @@
 """Asking a model: the judge's contract, its client and routes, pace and prices, the embedded judge, and sampling."""
 
 from .base import Answer, Judge, Reply, Usage
+from .cache import ReplyCache
 from .client import LiteLLMJudge
 from .faults import Access, Fault
 from .judges import judge_of
@@ -28,6 +29,7 @@ __all__ = [
     "Parameters",
     "Question",
     "Reply",
+    "ReplyCache",
     "Sampled",
     "Sampling",
     "Sequential",

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InputError
+from ..errors import InputError, JudgeError
 from .base import Answer, Reply, Usage
 
 if TYPE_CHECKING:
@@ -30,13 +30,16 @@ class ReplyCache:
 
     Args:
         folder: where the file lies, or will.
+        only: whether a judge is never asked: what is not there is then an error.
 
     Raises:
         InputError: the folder cannot be written, or the file in it is no cache.
+        JudgeError: from `answer`, with `only`: a reply is not there.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, only: bool = False) -> None:
         self.path = Path(folder) / FILE
+        self.only = only
         self._numbers: dict[bytes, int] = {}
         self._lock = threading.Lock()
         self._open: tuple[int, sqlite3.Connection] | None = None
@@ -79,6 +82,11 @@ class ReplyCache:
         known = self._read(key, first, n)
         missing = [number for number in range(first, first + n) if number not in known]
         answer = Answer([], Usage(from_cache=len(known)))
+        if missing and self.only:
+            there = f"{len(known)} of {n}" if known else "none"
+            raise JudgeError(
+                f"{self.path}: {there} of the replies to this question are kept, and no judge is to be asked"
+            )
         if missing:
             answer = await ask(len(missing))
             for number, reply in zip(missing, answer.replies, strict=True):
@@ -107,7 +115,7 @@ class ReplyCache:
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel to another process as the place of the file."""
-        return {"path": self.path}
+        return {"path": self.path, "only": self.only}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["path"].parent)  # type: ignore[misc]
+        self.__init__(state["path"].parent, state["only"])  # type: ignore[misc]

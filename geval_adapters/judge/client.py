@@ -56,7 +56,7 @@ class LiteLLMJudge(Judge):
         router: a YAML or JSON file with LiteLLM's `model_list` (several deployments, under group names) and
             `router_settings` (fallbacks and the like); `model` is then a group, by default the first.
         options: further parameters for each request (`reasoning_effort`, `top_p`, `extra_body`); part of signatures.
-        cache: a folder in which replies are kept for later runs (`cache.ReplyCache`).
+        cache: a folder in which replies are kept for later runs, or a `ReplyCache`.
 
     Attributes:
         parameters: which optional parameters the model takes.
@@ -83,13 +83,13 @@ class LiteLLMJudge(Judge):
         max_cost: float | None = None,
         router: str | Path | None = None,
         options: Mapping[str, Any] | None = None,
-        cache: str | Path | None = None,
+        cache: str | Path | ReplyCache | None = None,
     ) -> None:
         self._router = read_router(router, model) if router else None
         self.name = self._router.name if self._router else model or local.default_model()
         self.options = sendable_options(options or {})
         keep_secrets_in(dict(self.options))
-        self._cache = ReplyCache(cache) if cache else None
+        self._cache = cache if isinstance(cache, ReplyCache) else ReplyCache(cache) if cache else None
         self.timeout = timeout
         self.retries = retries
         self.concurrency = min(concurrency, local.SLOTS) if self._provider == "local" else concurrency

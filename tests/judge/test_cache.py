@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import KEY, Server, completion, refusal
 
-from geval_adapters import GEval, InputError, LiteLLMJudge
+from geval_adapters import GEval, InputError, JudgeError, LiteLLMJudge
+from geval_adapters.judge import ReplyCache
 
 MODEL = "openai/gpt-4o-mini"
 TEXTS = [f"Text {place}." for place in range(12)]
@@ -27,7 +28,7 @@ def counting(server: Server) -> None:
     server.handler = handler
 
 
-def geval(folder: Path, **more: object) -> GEval:
+def geval(folder: Path | ReplyCache, **more: object) -> GEval:
     return GEval("coherence", MODEL, readout="samples", cache=folder, **more)
 
 
@@ -61,6 +62,17 @@ def test_the_same_question_asked_twice_in_one_run_has_two_answers(server: Server
         judge = geval(tmp_path, n=1)
         assert [judge.rate("A text.").score for _ in range(4)] == [1, 2, 3, 4]
     assert len(server.requests) == asked_before == 4
+
+
+def test_a_cache_alone_gives_what_is_there_and_asks_nobody(server: Server, tmp_path: Path):
+    counting(server)
+    known = geval(tmp_path, n=3).rate("A text.")
+    alone = pickle.loads(pickle.dumps(ReplyCache(tmp_path, only=True)))
+    assert geval(alone, n=3).rate("A text.").distribution == known.distribution
+    for text, n, there in (("A text.", 5, "3 of 5"), ("Another.", 1, "none")):
+        with pytest.raises(JudgeError, match=rf"replies\.sqlite: {there} of the replies to this question are kept"):
+            geval(ReplyCache(tmp_path, only=True), n=n).rate(text)
+    assert len(server.requests) == 1
 
 
 def test_what_went_wrong_is_asked_again(server: Server, tmp_path: Path):
