@@ -1,5 +1,7 @@
 """A G-Eval judge that can be trusted: text in, a rating with its distribution, coverage and provenance out."""
 
+from typing import TYPE_CHECKING, Any
+
 from .comparison import Comparer, Comparison, RankedDocument, Verdict
 from .criteria import Criterion, Example, Scale, load_criteria
 from .errors import BusyError, GEvalError, InputError, JudgeError, MissingPackageError, StopError, require
@@ -10,9 +12,16 @@ from .reading import Reading, read_logprobs, read_many, read_text, read_verdict,
 from .samples import Sample, read_samples
 from .signature import Signature
 
+if TYPE_CHECKING:
+    from .jury import Jury
 
-def __getattr__(name: str) -> str:
-    """`__version__`, looked up when it is asked for."""
+
+def __getattr__(name: str) -> Any:
+    """`__version__`, and what needs numpy, looked up when it is asked for."""
+    if name == "Jury":
+        from .jury import Jury
+
+        return Jury
     if name != "__version__":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from .signature import version
@@ -32,6 +41,7 @@ __all__ = [
     "InputError",
     "Judge",
     "JudgeError",
+    "Jury",
     "LiteLLMJudge",
     "MissingPackageError",
     "RankedDocument",

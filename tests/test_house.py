@@ -33,6 +33,7 @@ FLOORS = [
     ["ranking", "recipes"],
     ["rating", "comparison"],
     ["audit", "labels"],
+    ["jury"],
     ["report"],
     ["runs"],
     ["cli"],

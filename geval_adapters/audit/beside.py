@@ -10,6 +10,7 @@ import numpy as np
 from ..agreement.coefficients import pearson
 from ..agreement.intervals import Figure, Floats
 from ..agreement.judged import Item
+from ..agreement.together import effective_number
 from ..criteria import Criterion
 from . import measures
 from .asking import LEAST, Asking, item_of
@@ -55,7 +56,7 @@ def shared_errors(runs: Sequence[AuditRun], criterion: Criterion) -> Shared:
         [ratings.over(r, one, other, noise).value if one is not other else 1.0 for other in errors] for one in errors
     ]
     k = len(names)
-    worth = None if mean.value is None or 1 + (k - 1) * mean.value <= 0 else k / (1 + (k - 1) * mean.value)
+    worth = effective_number(k, mean.value)
     note = (
         "the noise in people's scores is taken out"
         if annotated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..fence import sendable
 from ..judge.base import Usage
@@ -26,7 +26,8 @@ class Rating:
         coverage: the share of the mass that lies on the scale; with samples, of the replies that could be read.
         bounds: the lowest and the highest score if what was not covered were known.
         std_error: `s / √n_valid` of the replies' scores, None for fewer than two; adaptively, see `judge.Sequential`.
-        method: `logprobs`, `samples` or `single`: how the score was read; None where the judge was not asked.
+        method: `logprobs`, `samples` or `single`: how the score was read; `jury`, where it was made of several judges'
+            ratings; None where the judge was not asked.
         n_valid, n_failed: replies that were read, and those that were not.
         rationale: what the judge said about it, where the form lets it.
         error: why there is no score.
@@ -44,7 +45,7 @@ class Rating:
     coverage: float
     bounds: tuple[float, float]
     std_error: float | None
-    method: Method | None
+    method: Method | Literal["jury"] | None
     n_valid: int
     n_failed: int
     rationale: str | None

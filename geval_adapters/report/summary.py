@@ -20,7 +20,7 @@ from .terminal import plain, table
 
 @dataclass
 class Summary:
-    """What the ratings of one criterion come to, kept up row by row.
+    """What the ratings of one criterion come to, kept up row by row; `judge` says whose, where there are several.
 
     >>> summary = Summary("coherence")
     >>> summary.to_dict()["mean"] is None
@@ -37,6 +37,7 @@ class Summary:
     usage: Usage = field(default_factory=Usage)
     coverage: float = 0.0
     saved: int = 0
+    judge: str = ""
     _mean: float = 0.0
     _squares: float = 0.0
 
@@ -62,6 +63,11 @@ class Summary:
         self._squares += step * (row["score"] - self._mean)
 
     @property
+    def title(self) -> str:
+        """The criterion, and the judge where there are several."""
+        return f"{self.criterion}, {self.judge}" if self.judge else self.criterion
+
+    @property
     def mean(self) -> float | None:
         """The mean of the scores that there are."""
         return self._mean if self.n else None
@@ -75,6 +81,7 @@ class Summary:
         """The summary as JSON has it."""
         return {
             "criterion": self.criterion,
+            **({"judge": self.judge} if self.judge else {}),
             "n": self.n,
             "mean": self.mean,
             "std_error": self.std_error,
@@ -90,9 +97,12 @@ class Summary:
 
 
 def summary_table(summaries: Iterable[Summary], console: Console) -> RenderableType:
-    """One row per criterion."""
+    """One row per criterion and judge."""
+    summaries = list(summaries)
+    judged = any(each.judge for each in summaries)
     rows = [
         [
+            *([each.judge] if judged else []),
             each.criterion,
             str(each.n),
             "-" if each.mean is None else f"{each.mean:.3f}",
@@ -106,7 +116,7 @@ def summary_table(summaries: Iterable[Summary], console: Console) -> RenderableT
         for each in summaries
     ]
     heads = ("criterion", "n", "mean", "± std. error", "failed", "method", "coverage", "tokens (cached) in/out", "cost")
-    return table(heads, rows, console)
+    return table(("judge", *heads) if judged else heads, rows, console)
 
 
 def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> RenderableType:
