@@ -12,7 +12,7 @@ import numpy as np
 
 from ..agreement import coefficients
 from ..agreement.coefficients import NOISE, mean
-from ..agreement.intervals import Floats
+from ..agreement.intervals import Floats, chunks
 from ..criteria import Scale
 
 # --- how a scale is used ---------------------------------------------------------------------------------------------
@@ -44,10 +44,11 @@ def round_number_excess(scores: Floats, scale: Scale, weights: Floats) -> Floats
 
     Round are the multiples of five on a scale of more than twenty whole numbers, and the whole numbers on one that has
     steps between them; on other scales nothing is round, and the result is NaN. Unlike a test against uniform scores
-    this asks nothing of the scores' shape: on either side of a round score there are others as good.
+    this asks nothing of the scores' shape: on either side of a round score there are others as good. The ends of the
+    scale have no other side, and may be what all outputs deserve: they are left out.
 
-    >>> round_number_excess(np.array([80.0, 85.0, 90.0, 91.0]), Scale.of("1-100"), np.ones((1, 4))).tolist()
-    [0.55]
+    >>> round_number_excess(np.array([80.0, 85.0, 90.0, 91.0, 100.0]), Scale.of("1-100"), np.ones((1, 5))).round(3)
+    array([0.556])
     """
     if len(scale.values) > 20:
         unit = 5
@@ -55,8 +56,9 @@ def round_number_excess(scores: Floats, scale: Scale, weights: Floats) -> Floats
         unit = 1
     else:
         return np.full(len(weights), np.nan)
-    values = np.array(scale.values)
-    return mean((scores % unit == 0).astype(float), weights) - float((values % unit == 0).mean())
+    values = np.array(scale.values[1:-1])
+    inner = (scores > scale.low) & (scores < scale.high)
+    return mean((scores % unit == 0).astype(float), np.where(inner, weights, 0.0)) - float((values % unit == 0).mean())
 
 
 def binned(scores: Floats, scale: Scale, levels: int = 5) -> Floats:
@@ -194,6 +196,41 @@ def effect_beside_quality(judge: Floats, people: Floats, x: Floats, noise: Float
         slope = (s[0, 2] * quality - s[0, 1] * s[1, 2]) / left
         enough = left > 0.1 * s[1, 1] * s[2, 2]
         return np.asarray(np.where(enough, slope * np.sqrt(s[2, 2]), np.nan))
+
+
+def effect_in_pairs(
+    judge: Floats, people: Floats, x: Floats, document: Floats, noise: Floats, weights: Floats, near: float
+) -> Floats:
+    """How much higher the judge rates for one standard deviation more of x, within pairs balanced for quality.
+
+    The pairs are of one document, and of nearly the same expected quality: `q̂ = E[q | p, x]`, the linear prediction
+    from people's score p and x that allows for noise in p (regression calibration; matching on p itself would not do:
+    of two outputs with equal noisy scores the one whose x goes with quality is the better one). Over the pairs with
+    `|Δq̂| ≤ near` the regression Δjudge = c·Δx + d·Δq̂ takes out the little that is left. Documents that differ in
+    both, and a judge whose ratings rise by no straight line, do not enter.
+
+    Returns:
+        A figure a row, NaN where noise is all there is, or there are no such pairs.
+
+    >>> people, x = np.array([0.0, 0.05, 0.5, 0.52]), np.array([-1.0, 1.0, -1.0, 1.0])
+    >>> document = np.array([0.0, 0.0, 1.0, 1.0])
+    >>> effect_in_pairs(people + 0.1 * x, people, x, document, np.zeros(1), np.ones((1, 4)), 0.1).round(3).tolist()
+    [0.1]
+    """
+    one, other = np.nonzero(np.triu(document[:, None] == document, k=1))
+    dj, dp, dx = (column[one] - column[other] for column in (judge, people, x))
+    _, s = _moments(weights, people, x)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = s[0, 0] * s[1, 1] - s[0, 1] ** 2
+        by_people, by_x = ((s[0, 0] - noise) * s[1, 1] - s[0, 1] ** 2) / spread, s[0, 1] * noise / spread
+        slopes = []
+        for rows in chunks(np.column_stack([by_people, by_x, weights]), one.size):
+            dq = rows[:, :1] * dp + rows[:, 1:2] * dx
+            pairs = np.where((np.abs(dq) <= near) & (rows[:, :1] > 0.1), rows[:, 2:][:, one], 0.0)
+            jx, qx, jq, xx, qq = ((pairs * each).sum(axis=1) for each in (dj * dx, dq * dx, dj * dq, dx**2, dq**2))
+            left = xx * qq - qx**2
+            slopes.append(np.where(left > 0.1 * xx * qq, (jx * qq - jq * qx) / left, np.nan))
+        return np.asarray(np.concatenate(slopes) * np.sqrt(s[1, 1]))
 
 
 def system_gaps(judge: Floats, people: Floats, system: Floats, noise: Floats, weights: Floats) -> Floats:

@@ -83,7 +83,8 @@ def test_round_numbers_count_only_where_a_scale_has_others():
         return float(measures.round_number_excess(np.array(scores), scale, np.ones((1, len(scores))))[0])
 
     assert math.isnan(excess([1.0, 5.0], Scale.of("1-5")))
-    assert excess([1.0, 2.0], Scale.of([1, 1.33, 1.67, 2])) == pytest.approx(0.5)
+    assert excess([2.0, 2.33], Scale.of([1, 1.33, 1.67, 2, 2.33, 2.67, 3])) == pytest.approx(0.5 - 0.2)
+    assert math.isnan(excess([100.0, 100.0, 1.0], Scale.of("1-100"))), "the ends may be what all deserve"
     assert excess(range(1, 101), Scale.of("1-100")) == pytest.approx(0)
 
 
