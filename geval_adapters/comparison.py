@@ -10,16 +10,18 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .criteria import Criterion, find_criterion
-from .errors import InputError
+from .errors import InputError, blind
 from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
 from .judge.judges import judge_of
 from .judge.loops import concurrently, run
 from .judge.sampling import Method, Question, Readout, Sampling
+from .judged import judged
+from .messages import count_images
 from .prompts import ComparisonPrompt, Kind
 from .reading.distribution import Reading
 from .reading.verdict import read_verdict, read_verdict_logprobs
-from .samples import Sample
+from .samples import Sample, SampleLike, to_sample
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -204,7 +206,7 @@ class Comparer:
         self.judge = judge_of(model, options)
         self.sampling = Sampling(self.judge, n, temperature, readout)
 
-    def compare(self, first: str | Sample, second: str | Sample, **fields: str) -> Comparison:
+    def compare(self, first: SampleLike, second: SampleLike, **fields: str) -> Comparison:
         """Compare two candidates in both orders; `source`, `reference` and `context` as keywords.
 
         Raises:
@@ -213,20 +215,26 @@ class Comparer:
         """
         return run(self.acompare(first, second, **fields))
 
-    async def acompare(self, first: str | Sample, second: str | Sample, **fields: str) -> Comparison:
+    async def acompare(self, first: SampleLike, second: SampleLike, **fields: str) -> Comparison:
         """Compare two candidates in both orders; see `compare`."""
-        one, other = (
-            each if isinstance(each, Sample) else Sample(each, **fields)  # type: ignore[arg-type]
-            for each in (first, second)
-        )
+        one, other = (self._sample(each, fields) for each in (first, second))
         verdicts = [verdict async for verdict in self.averdicts([(one, other), (other, one)])]
         return Comparison(*verdicts)
 
+    def _sample(self, given: SampleLike, fields: Mapping[str, str]) -> Sample:
+        """What is compared of a candidate: one text, or one conversation as a whole."""
+        sample, *others = judged(given if isinstance(given, Sample) else to_sample(given, **fields), self.criterion)
+        if others:
+            raise InputError(f"criterion {self.criterion.name!r} judges each part of a sample: no two can be compared")
+        return sample
+
     async def averdict(self, first: Sample, second: Sample) -> Verdict:
         """The judge's answer about two candidates, shown in this order."""
+        if count_images(messages := self.prompt.messages(first, second)) and self.judge.sees() is False:
+            raise blind(self.judge.name)
         shown = tuple(self.prompt.shown(first, second).values())
         question = Question(
-            messages=self.prompt.messages(first, second),
+            messages=messages,
             read=partial(_read, shown),
             start=self.prompt.start,
             stop=None,

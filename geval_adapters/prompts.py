@@ -11,14 +11,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from .content import renumbered
 from .criteria import FIELDS, Criterion, Form, Scale, digest, prompts_folder
 from .errors import InputError, one_of
 from .examples import Shots, nearest
 from .fence import CONTROL_TOKENS, ControlTokens, shielded, tags_of
+from .messages import Messages, common_prefix, numbers_shown, user_message
 from .samples import Sample
 from .structured import answer_schema
-
-Messages = list[dict[str, str]]
 
 Kind = Literal["bare", "instructed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -99,7 +99,7 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's aside."""
-        return digest(self.messages(BLANK)[0]["content"] + _kept(self.control_tokens))
+        return digest(self.text(BLANK) + _kept(self.control_tokens))
 
     def shown(self, sample: Sample) -> dict[str, str]:
         """The sample's texts that the judge sees, by their tag, the output last."""
@@ -123,11 +123,23 @@ class Prompt:
 
     def shared(self, sample: Sample) -> int:
         """How many characters at the beginning of the message are the same for any output with this source."""
-        one, other = (self.messages(replace(sample, output=output))[0]["content"] for output in (sample.output, ""))
+        one, other = (self.text(replace(sample, output=output)) for output in (sample.output, ""))
         return common_prefix(one, other)
 
+    def images(self, sample: Sample) -> list[int]:
+        """The numbers of the sample's images that the judge is shown."""
+        return numbers_shown(self.shown(sample).values(), sample.images)
+
     def messages(self, sample: Sample) -> Messages:
-        """The messages for one sample.
+        """The messages for one sample: the images that it shows, and the text.
+
+        Raises:
+            InputError: the sample lacks a field that the criterion needs, or an image's file is gone.
+        """
+        return [user_message(self.text(sample), self.shown(sample).values(), sample.images)]
+
+    def text(self, sample: Sample) -> str:
+        """The text for one sample, with a mark for each image.
 
         Raises:
             InputError: the sample lacks a field that the criterion needs.
@@ -137,9 +149,9 @@ class Prompt:
             texts = (sample.source, sample.context, sample.output, sample.output, sample.reference)
             given = {name: text for name, text in zip(PUBLISHED, texts, strict=True) if text is not None}
             values = shielded(given, self.control_tokens, tags_of(self.template))
-            return [{"role": "user", "content": render(self.template, values)}]
+            return render(self.template, values)
         values = self._own_words | {"examples": self._beside(sample), "shown": self.shown(sample).items()}
-        return [{"role": "user", "content": render(shipped_text("rate.jinja"), values)}]
+        return render(shipped_text("rate.jinja"), values)
 
     @cached_property
     def _own_words(self) -> dict[str, Any]:
@@ -188,7 +200,10 @@ class ComparisonPrompt:
 
     def shown(self, first: Sample, second: Sample) -> dict[str, str]:
         """The texts that the judge sees, by their tag, the candidates last."""
-        candidates = {f"{self.noun}_A": first.output, f"{self.noun}_B": second.output}
+        candidates = {
+            f"{self.noun}_A": first.output,
+            f"{self.noun}_B": renumbered(second.output, len(first.images)) if second.images else second.output,
+        }
         return shielded(surroundings(self.criterion, first) | candidates, self.control_tokens)
 
     def messages(self, first: Sample, second: Sample) -> Messages:
@@ -198,14 +213,16 @@ class ComparisonPrompt:
             InputError: a sample lacks a field that the criterion needs.
         """
         check(self.criterion, first)
+        shown = self.shown(first, second)
         values = criterion_words(self.criterion) | {
             "intro": wording("tasks")[self.criterion.task]["compare"],
-            "shown": self.shown(first, second).items(),
+            "shown": shown.items(),
             "kind": self.kind,
             "noun": self.noun,
             "ties": self.ties,
         }
-        return [{"role": "user", "content": render(shipped_text("compare.jinja"), values)}]
+        text = render(shipped_text("compare.jinja"), values)
+        return [user_message(text, shown.values(), (*first.images, *second.images))]
 
 
 @dataclass(frozen=True)
@@ -252,26 +269,17 @@ class SeveralPrompt:
         """
         for each in self.criteria:
             check(each, sample)
+        shown = self.shown(sample)
         values = {
             "intro": wording("tasks")[self.criteria[0].task]["several"],
             "criteria": [criterion_words(each) for each in self.criteria],
-            "shown": self.shown(sample).items(),
+            "shown": shown.items(),
         }
-        return [{"role": "user", "content": render(shipped_text("rate_several.jinja"), values)}]
+        return [user_message(render(shipped_text("rate_several.jinja"), values), shown.values(), sample.images)]
 
 
 def _kept(control_tokens: ControlTokens) -> str:
     return "" if control_tokens == "inert" else "\0control tokens kept"
-
-
-def common_prefix(one: str, other: str) -> int:
-    """How many characters two texts have in common at the beginning.
-
-    >>> common_prefix("abc", "abd")
-    2
-    """
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 def check(criterion: Criterion, sample: Sample) -> None:

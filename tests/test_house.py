@@ -26,7 +26,7 @@ FLOORS = [
     ["errors"],
     ["rows", "content"],
     ["criteria"],
-    ["samples", "fence", "structured"],
+    ["samples", "fence", "structured", "messages"],
     ["judge.base", "signature", "examples", "judged"],
     ["prompts", "reading"],
     ["judge", "agreement", "order"],

@@ -9,6 +9,7 @@ import typer
 
 from .. import report
 from ..criteria import find_criterion
+from ..messages import text_of
 from ..rating import GEval
 from ..samples import Sample
 from .app import verb
@@ -50,6 +51,6 @@ def show_prompt(
             typer.echo(json.dumps(question.messages, indent=2))
         else:
             for message in question.messages:
-                typer.echo(f"[{message['role']}]\n{report.plain_lines(message['content'])}")
+                typer.echo(f"[{message['role']}]\n{report.plain_lines(text_of(message))}")
             if question.start:
                 typer.echo(f"\n[assistant, where the model can continue it]\n{question.start}")

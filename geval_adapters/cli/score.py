@@ -109,10 +109,13 @@ def score(
         from ..labels.examples import read_shots
 
         wanted = [each.criterion for each in gevals]
-        gevals = [rated_by(each, read_shots(examples, each, data, shots)) for each in wanted]
+        gevals = [rated_by(each, read_shots(examples, each, data.judged(each), shots)) for each in wanted]
     if dry_run:
-        _show_estimates([estimate(each, judge, data) for each in gevals], as_json)
+        _show_estimates([estimate(each, judge, data.judged(each.criterion)) for each in gevals], as_json)
         return
+    if data.images:
+        for geval in gevals:
+            geval.way.check_sight(data.judged(geval.criterion))
     warn_of_embedded(judge)
     engine = running.open()
     with engine.log(running.output, running.resume) if running.output else nullcontext() as log:
@@ -133,7 +136,12 @@ def score(
                 named = {key: summary.criterion for key, summary in run.summaries.items()}
                 criteria = [replace(each.criterion, name=named[each.criterion.key]) for each in gevals]
                 summaries = {each.criterion: each for each in run.summaries.values()}
-                texts = {sample.id: sample.source for sample in data if sample.source is not None}
+                texts = {
+                    (named[each.key], part.id): part.source
+                    for each in (geval.criterion for geval in gevals)
+                    for part in data.judged(each)
+                    if part.source is not None
+                }
                 title = f"{Path(input).name}, rated by {judge.name}"
                 write(html, report.score_page(title, criteria, summaries, run.in_order(kept), texts))
 

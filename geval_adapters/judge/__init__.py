@@ -9,7 +9,7 @@ from .local import default_model
 from .loops import concurrently, run, stream
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters
-from .prices import cost_of, facts
+from .prices import cost_of, facts, sees
 from .responses import reply_of, served_by
 from .sampling import METHODS, READOUTS, REPLIES, Question, Sampled, Sampling, Sequential
 from .secrets import keep_secret, keep_secrets_in, redact, without_keys
@@ -44,6 +44,7 @@ __all__ = [
     "redact",
     "reply_of",
     "run",
+    "sees",
     "served_by",
     "stream",
     "without_keys",

@@ -124,6 +124,10 @@ class Judge(ABC):
         """Whether an optional parameter of `ask` is believed to be taken, as far as that is known; nothing is sent."""
         return True
 
+    def sees(self) -> bool | None:
+        """Whether it can be shown images; None where that is not known."""
+        return None
+
     def recall(self, kind: str) -> Mapping[str, Any]:
         """What an earlier process of the same run learnt of questions of a kind; nothing where nothing is kept."""
         return {}
@@ -137,7 +141,7 @@ class Judge(ABC):
     @abstractmethod
     async def ask(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         n: int = 1,
         temperature: float | None = None,
@@ -153,7 +157,8 @@ class Judge(ABC):
         """Return `n` replies to the messages. A request that fails for good is a reply with an error.
 
         Args:
-            messages: as in OpenAI's chat protocol; their content is text.
+            messages: as in OpenAI's chat protocol; their content is text, or, where `sees` does not say no, a list of
+                text parts and images.
             n: how many replies.
             temperature, max_tokens, stop: as there; None is the provider's default.
             logprobs: whether log-probabilities are wanted, with as many alternatives as there are.

@@ -80,7 +80,7 @@ class BatchJudge(LiteLLMJudge):
         self.ledger.finish(self.name)
 
     async def ask(
-        self, messages: Sequence[Mapping[str, str]], *, about: str = "", now: bool = False, **options: Any
+        self, messages: Sequence[Mapping[str, Any]], *, about: str = "", now: bool = False, **options: Any
     ) -> Answer:
         """Return replies; see `Judge.ask`. Unless they are wanted now, that takes hours."""
         before = _ASKED.set((about, now))

@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Awaitable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import JudgeError
+from ..messages import count_images, text_of
 from . import local
 from .base import Answer, Judge, Reply, Usage, log
 from .cache import ReplyCache
@@ -27,13 +28,15 @@ from .marks import marked
 from .options import sendable_options
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters, refused_parameter
-from .prices import cost_of, facts
-from .responses import Counts, counts_of, replies_of
+from .prices import cost_of, facts, sees
+from .responses import Counts, Response, counts_of, replies_of
 from .router import read_router
 from .secrets import keep_secrets_in, redact, without_login
 
 PATIENCE = 600.0
 """Seconds that a request waits in all."""
+IMAGE_TOKENS = 1500
+"""Tokens that an image is taken for, before a reply tells."""
 LONG = 30.0
 """A wait of so many seconds is told."""
 
@@ -150,6 +153,10 @@ class LiteLLMJudge(Judge):
         """Whether the model goes on with an answer that is begun for it."""
         return self._provider in ("local", "hosted_vllm") or bool(facts(self.name).get("supports_assistant_prefill"))
 
+    def sees(self) -> bool | None:
+        """Whether it can be shown images; no embedded model can, and of a router's, all must."""
+        return False if self._provider == "local" else sees(*(self._router.models if self._router else [self.name]))
+
     async def takes(self, parameter: str) -> bool:
         """Whether an optional parameter is believed to be taken, as far as that is known."""
         if not self._goes_direct:
@@ -158,7 +165,7 @@ class LiteLLMJudge(Judge):
 
     async def ask(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         n: int = 1,
         temperature: float | None = None,
@@ -193,7 +200,7 @@ class LiteLLMJudge(Judge):
 
     async def _ask(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         n: int,
         temperature: float | None,
         max_tokens: int | None,
@@ -247,10 +254,12 @@ class LiteLLMJudge(Judge):
             sent = body | {"n": n} if n > 1 else body
             (replies, usage, answered), without = await self.parameters.send(sent, self._request)
         except Fault as fault:
-            return Answer([Reply("", error=fault.message)] * n, Usage(requests=1, cost=None if fault.may_cost else 0.0))
+            unseen = count_images(body["messages"]) and fault.about_request
+            why = f"{fault.message} (the request holds images: does {self.name} see them?)" if unseen else fault.message
+            return Answer([Reply("", error=why)] * n, Usage(requests=1, cost=None if fault.may_cost else 0.0))
         return Answer(replies, usage, answered, without)
 
-    async def _request(self, body: dict[str, Any]) -> _Response:
+    async def _request(self, body: dict[str, Any]) -> Response:
         """One response, after as many tries as are allowed. Raises Fault or JudgeError."""
         attempt = 0
         patience = PATIENCE
@@ -278,7 +287,7 @@ class LiteLLMJudge(Judge):
                 attempt += 1
             await asyncio.sleep(pause)
 
-    async def _send(self, body: dict[str, Any]) -> _Response:
+    async def _send(self, body: dict[str, Any]) -> Response:
         """One request, when its turn comes. Raises Fault, JudgeError or StopError."""
         pace = self._paces.here()
         size, tokens, reserved = self._estimate(body)
@@ -306,7 +315,7 @@ class LiteLLMJudge(Judge):
             kind = (body.get("max_tokens"), body.get("n"))
             extra = counts.prompt + counts.completion - tokens if counts else 0.0
             leave = partial(pace.leave, began, kind, extra)
-            return _Response(replies, usage, answered)
+            return Response(replies, usage, answered)
         except Fault as fault:
             if fault.too_many:
                 leave = partial(pace.leave_refused, began)
@@ -337,9 +346,10 @@ class LiteLLMJudge(Judge):
 
     def _tokens(self, body: Mapping[str, Any]) -> tuple[float, int]:
         """Tokens of a request's prompt, about, and of its replies at the most."""
-        size = sum(len(str(message["content"]).encode()) for message in body["messages"])
+        size = sum(len(text_of(message).encode()) for message in body["messages"])
         room = body.get("max_tokens") or body.get("max_completion_tokens") or 1024
-        return size * self._tokens_per_byte, body.get("n", 1) * room
+        images = count_images(body["messages"]) * IMAGE_TOKENS
+        return size * self._tokens_per_byte + images, body.get("n", 1) * room
 
     def _new_pace(self) -> Pace:
         return Pace(self.concurrency, self.rpm, self.tpm)
@@ -388,11 +398,3 @@ class LiteLLMJudge(Judge):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
         self._paces = PerLoop(self._new_pace)
-
-
-class _Response(NamedTuple):
-    """What came of one request; the model that answered, where that varies."""
-
-    replies: list[Reply]
-    usage: Usage
-    answered: str | None

@@ -113,7 +113,7 @@ def inert(text: str, name: str) -> str:
     )
 
 
-def inert_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[Mapping[str, str]]:
+def inert_messages(messages: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
     """The same for each message."""
     return [{**message, "content": inert(message["content"], name)} for message in messages]
 

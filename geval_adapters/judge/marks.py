@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 
-def marked(message: Mapping[str, str], shared: int, again: bool) -> dict[str, Any]:
+def marked(message: Mapping[str, Any], shared: int, again: bool) -> dict[str, Any]:
     """A message with marks where a cache is to end: after what other messages share, and, if it is sent again, at its
-    own end.
+    own end. One with images has none.
     """
     content = message["content"]
+    if not isinstance(content, str):
+        return dict(message)
     parts = [(content[:shared], shared > 0), (content[shared:], again)]
     mark = {"cache_control": {"type": "ephemeral"}}
     if not any(marked for _, marked in parts):

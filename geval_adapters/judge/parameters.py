@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from ..messages import text_of
 from .base import log
 from .faults import Fault
 from .loops import PerLoop
@@ -218,7 +219,7 @@ def refused_parameter(fault: Fault, sent: Mapping[str, Any]) -> str | None:
     if fault.parameter in OPTIONAL and fault.parameter in sent:
         return fault.parameter
     message = fault.message[:4000]
-    told = "\n".join(str(each.get("content", "")) for each in sent.get("messages", ()) if isinstance(each, Mapping))
+    told = "\n".join(text_of(each) for each in sent.get("messages", ()) if isinstance(each, Mapping))
     places: dict[str, int] = {}
     for name, pattern in OPTIONAL.items():
         if name not in sent:

@@ -67,6 +67,17 @@ def _table() -> dict[str, dict[str, Any]]:
     return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
 
 
+def sees(*models: str) -> bool | None:
+    """Whether all of these models can be shown images, as LiteLLM's table says; None where one is not in it.
+
+    >>> sees("openai/gpt-4o-mini"), sees("openai/gpt-3.5-turbo"), sees("hosted_vllm/mine")
+    (True, False, None)
+    """
+    if any(facts(model) and not facts(model).get("supports_vision") for model in models):
+        return False
+    return True if all(map(facts, models)) else None
+
+
 def declares(model: str, parameter: str) -> bool:
     """Whether a model takes an optional parameter as far as LiteLLM knows; True for models that it does not know."""
     declared = import_litellm().get_supported_openai_params(model=model)

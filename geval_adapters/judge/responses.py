@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from .base import Reply
+from .base import Reply, Usage
 from .faults import Fault
 
 MOST_TOKENS = 10**9
@@ -21,6 +21,14 @@ class Counts(NamedTuple):
     completion: int
     cached: int
     written: int
+
+
+class Response(NamedTuple):
+    """What came of one request; the model that answered, where that varies."""
+
+    replies: list[Reply]
+    usage: Usage
+    answered: str | None
 
 
 def replies_of(response: Mapping[str, Any]) -> list[Reply]:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from ..criteria import digest
 from ..errors import InputError, JudgeError, one_of
-from ..prompts import Messages
+from ..messages import Messages
 from ..reading.combined import Combined, combine
 from ..reading.distribution import Reading
 from ..signature import Signature

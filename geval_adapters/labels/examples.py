@@ -45,6 +45,8 @@ def read_shots(path: str | Path, criterion: Criterion, samples: Iterable[Sample]
     ]
     if not pool:
         raise InputError(f"{path}: its labels are of none of the samples, and it holds no texts of its own")
+    if any(texts[each.id].images for each in pool):
+        raise InputError(f"{path}: examples with images cannot be shown; leave those items out")
     heaviest = max(Counter(mark for each in pool for mark in marks(each)).values(), default=0)
     if len(pool) - heaviest < count:
         raise InputError(

@@ -9,6 +9,7 @@ from contextlib import aclosing
 
 from .. import prompts
 from ..criteria import Criterion, digest
+from ..errors import InputError, blind
 from ..judge.base import Judge, Usage
 from ..judge.loops import concurrently
 from ..judge.sampling import Question, Sampling
@@ -79,6 +80,20 @@ class Way(ABC):
     @abstractmethod
     def requests(self, samples: Iterable[Sample], replies: int) -> Iterator[tuple[Question, int]]:
         """All that would be asked about samples in this order, each with how many of the replies it is to give."""
+
+    def check_sight(self, samples: Iterable[Sample]) -> None:
+        """See to it that the images in samples can be judged.
+
+        Raises:
+            JudgeError: the judge does not see.
+            InputError: it is asked about several samples at once.
+        """
+        for sample in samples:
+            if sample.images and any(prompt.images(sample) for prompt in self.prompts):
+                if self.judge.sees() is False:
+                    raise blind(self.judge.name)
+                if self.together > 1:
+                    raise InputError(f"sample {sample.id or '?'}: images are judged in one sample at a time")
 
     def parts(self) -> dict[str, str]:
         """What a signature says of the settings, whatever comes out."""

@@ -8,7 +8,7 @@ from .page import Items, Kind, html_page
 from .ranking import ranking_page, ranking_sections
 from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
-from .summary import Summary, cost, dollars, print_rationales, ratings_table, summary_table, tokens
+from .summary import Summary, cost, documents_table, dollars, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, plain_lines, print_sections, table
 from .unread import SHOWN, unread_lines, unread_sections, warnings_of
 
@@ -28,6 +28,7 @@ __all__ = [
     "changes_page",
     "changes_sections",
     "cost",
+    "documents_table",
     "dollars",
     "estimate_page",
     "estimate_sections",

@@ -22,7 +22,7 @@ def score_page(
     criteria: Sequence[Criterion],
     summaries: Mapping[str, Summary],
     rows: Sequence[Row],
-    texts: Mapping[str, str],
+    texts: Mapping[tuple[str, str], str],
 ) -> str:
     """Ratings as a page.
 
@@ -31,7 +31,7 @@ def score_page(
         criteria: by what.
         summaries: what they come to, by the criterion's name.
         rows: all ratings, in the order in which they are to be shown.
-        texts: the source of each sample, by its id; where there is none, it is left out.
+        texts: the source of each sample, by its criterion's name and its id; where there is none, it is left out.
     """
     from . import plots
 
@@ -106,17 +106,24 @@ def _by_system(criterion: Criterion, scored: Sequence[Row]) -> Iterator[str]:
     yield plots.intervals(drawn, f"mean {criterion.name} by system, with 95 % intervals", span=span, x="mean score")
 
 
-def _items(criteria: Sequence[Criterion], rows: Sequence[Row], texts: Mapping[str, str]) -> Items:
+def _images(names: Sequence[str]) -> str | None:
+    """What the marks of images in a text stand for."""
+    return "\n".join(f"[image {number}] {name}" for number, name in enumerate(names, start=1)) or None
+
+
+def _items(criteria: Sequence[Criterion], rows: Sequence[Row], texts: Mapping[tuple[str, str], str]) -> Items:
     columns: list[tuple[str, Kind]] = [
         *(("id", "text"), ("system", "text"), ("criterion", "text"), ("score", "number"), ("distribution", "bars")),
         *(("± error", "number"), ("coverage", "number"), ("people", "number"), ("why there is none", "why")),
         *(("text", "text"), ("whole text", "long"), ("source", "long"), ("judge's reasons", "long")),
+        *(("images", "long"), ("turns left out", "number")),
     ]
     cells = [
         [
             *(row["id"], row["system_id"], row["criterion"], row["score"], row["distribution"] or None),
             *(row["std_error"], row["coverage"], row["human"], row["error"]),
-            *(row["output"], row["output"], texts.get(row["id"]), row["rationale"]),
+            *(row["output"], row["output"], texts.get((row["criterion"], row["id"])), row["rationale"]),
+            *(_images(row.get("images") or ()), row.get("left_out") or None),
         ]
         for row in rows
     ]

@@ -19,8 +19,28 @@ from .terminal import plain, table
 
 
 @dataclass
+class Document:
+    """What the ratings of one document's parts come to: of a conversation's turns, of a question's contexts."""
+
+    n: int = 0
+    total: float = 0.0
+    lowest: float = math.inf
+    failed: int = 0
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over the parts that were rated."""
+        return self.total / self.n if self.n else None
+
+
+@dataclass
 class Summary:
     """What the ratings of one criterion come to, kept up row by row; `judge` says whose, where there are several.
+
+    Attributes:
+        in_parts: whether one sample makes several ratings, which are then no independent ones: the standard error is
+            that of a mean over documents.
+        documents: what each document's parts come to, by its name and system; only then.
 
     >>> summary = Summary("coherence")
     >>> summary.to_dict()["mean"] is None
@@ -38,6 +58,8 @@ class Summary:
     coverage: float = 0.0
     saved: int = 0
     judge: str = ""
+    in_parts: bool = False
+    documents: dict[tuple[str, str | None], Document] = field(default_factory=dict)
     _mean: float = 0.0
     _squares: float = 0.0
 
@@ -47,6 +69,8 @@ class Summary:
         Mean and variance after Welford (1962), so that no score has to be kept.
         """
         self.usage += Usage(**row["usage"])
+        if self.in_parts:
+            self._add_part(row)
         if row["score"] is None:
             self.failed += 1
             self.reasons[_short(row["error"] or "no reason given")] += 1
@@ -62,6 +86,16 @@ class Summary:
         self._mean += step / self.n
         self._squares += step * (row["score"] - self._mean)
 
+    def _add_part(self, row: Mapping[str, Any]) -> None:
+        key = (row["id"] if row["doc_id"] is None else row["doc_id"], row["system_id"])
+        document = self.documents.setdefault(key, Document())
+        if row["score"] is None:
+            document.failed += 1
+            return
+        document.n += 1
+        document.total += row["score"]
+        document.lowest = min(document.lowest, row["score"])
+
     @property
     def title(self) -> str:
         """The criterion, and the judge where there are several."""
@@ -74,7 +108,14 @@ class Summary:
 
     @property
     def std_error(self) -> float | None:
-        """`s / √n` over samples; None for fewer than two."""
+        """`s / √n` over samples; None for fewer than two.
+
+        In parts, `√(G/(G − 1) · Σ_d (Σ_{i∈d} (x_i − x̄))²) / n` over the G documents.
+        """
+        if self.in_parts:
+            groups = [each for each in self.documents.values() if each.n]
+            squares = sum((each.total - each.n * self._mean) ** 2 for each in groups)
+            return math.sqrt(len(groups) / (len(groups) - 1) * squares) / self.n if len(groups) > 1 else None
         return math.sqrt(self._squares / (self.n - 1) / self.n) if self.n > 1 else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -86,6 +127,7 @@ class Summary:
             "mean": self.mean,
             "std_error": self.std_error,
             "failed": self.failed,
+            **({"documents": self._told()} if self.in_parts else {}),
             "reasons": dict(self.reasons),
             "methods": dict(self.methods),
             "coverage": self.coverage / self.n if self.n else None,
@@ -94,6 +136,31 @@ class Summary:
             "signatures": list(self.signatures),
             "served": dict(self.served),
         }
+
+    def _told(self) -> list[dict[str, Any]]:
+        return [
+            {"doc_id": name, "system_id": system, "n": each.n, "mean": each.mean, "failed": each.failed}
+            | {"lowest": each.lowest if each.n else None}
+            for (name, system), each in self.documents.items()
+        ]
+
+
+def documents_table(summary: Summary, console: Console, most: int) -> RenderableType:
+    """One row per document whose parts were rated, the lowest mean first."""
+    ordered = sorted(summary.documents.items(), key=lambda each: (each[1].mean is None, each[1].mean or 0.0))
+    rows = [
+        [
+            name if system is None else f"{name}, {system}",
+            str(each.n),
+            "-" if each.mean is None else f"{each.mean:.3f}",
+            f"{each.lowest:.2f}" if each.n else "-",
+            str(each.failed),
+        ]
+        for (name, system), each in ordered[:most]
+    ]
+    if len(ordered) > most:
+        rows.append([f"and {len(ordered) - most} more", "", "", "", ""])
+    return table((f"{summary.title}, by document", "n", "mean", "lowest", "failed"), rows, console)
 
 
 def summary_table(summaries: Iterable[Summary], console: Console) -> RenderableType:

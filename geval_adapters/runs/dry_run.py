@@ -11,7 +11,7 @@ from ..judge.client import LiteLLMJudge
 from ..judge.loops import run
 from ..judge.prices import count_tokens, declares, facts, knows_batch_price
 from ..judge.sampling import REPLIES
-from ..prompts import common_prefix
+from ..messages import common_prefix, count_images, text_of
 from ..rating import GEval
 from ..report import dollars, table
 from ..samples import Sample
@@ -39,6 +39,7 @@ class Estimate:
         cost_batch: dollars at the most with `--batch`; None where the provider has no batches or the price is not
             known. Where LiteLLM's table has no price of batches (`batch_is_half`) it is half the usual one.
         readout: what was assumed of the judge.
+        images: how many are sent, in neither tokens nor dollars: providers count them each in its own way.
     """
 
     criterion: str
@@ -53,6 +54,7 @@ class Estimate:
     batch_is_half: bool
     thinks: bool
     readout: str
+    images: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON has it."""
@@ -73,7 +75,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
     reads_logprobs = sampling.readout != "samples" and takes("logprobs")
     n = sampling.n or (sampling.least if reads_logprobs else max(REPLIES, sampling.least))
     at_once = n if takes("n") else 1
-    ratings = requests = prompt = cacheable = completion = 0
+    ratings = requests = prompt = cacheable = completion = images = 0
     least = 0 if judge.name.startswith(("local/", "hosted_vllm/")) else LEAST_CACHED
     previous = ""
 
@@ -85,10 +87,11 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
 
     for question, share in geval.way.requests(counted(), n):
         sent = -(-share // at_once)
-        content = question.messages[0]["content"]
+        content = text_of(question.messages[0])
         tokens = count_tokens(judge.name, content)
         common = common_prefix(previous, content) / max(1, len(content))
         requests += sent
+        images += sent * count_images(question.messages)
         prompt += sent * tokens
         shared = [int(tokens * common)] * min(sent, 1) + [tokens] * (sent - 1)
         cacheable += sum(each for each in shared if each >= least)
@@ -107,6 +110,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
         batch_is_half=not knows_batch_price(judge.name),
         thinks=bool(facts(judge.name).get("supports_reasoning")),
         readout="log-probabilities" if reads_logprobs else f"{n} samples",
+        images=images,
     )
 
 
@@ -118,11 +122,11 @@ def estimates_table(estimates: Iterable[Estimate], console: Console) -> Renderab
             str(each.ratings),
             each.readout,
             f"{each.requests:,}",
-            f"{each.prompt_tokens:,}",
+            f"{each.prompt_tokens:,}" + f" + {each.images:,} images" * bool(each.images),
             f"{each.cacheable_tokens / max(1, each.prompt_tokens):.0%}",
             f"{each.completion_tokens:,}" + " + thinking" * each.thinks,
-            dollars(each.cost) + " + thinking" * each.thinks,
-            dollars(each.cost_cached) + " + thinking" * each.thinks,
+            dollars(each.cost) + " + images" * bool(each.images) + " + thinking" * each.thinks,
+            dollars(each.cost_cached) + " + images" * bool(each.images) + " + thinking" * each.thinks,
             "-" if each.cost_batch is None else dollars(each.cost_batch) + " (half, assumed)" * each.batch_is_half,
         ]
         for each in estimates

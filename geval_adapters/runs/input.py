@@ -9,11 +9,17 @@ from typing import Any
 from ..criteria import Criterion
 from ..errors import InputError
 from ..fence import sendable
+from ..judged import SEVERAL, judged
 from ..samples import Sample, read_samples
 
 
 class Input:
-    """A file of samples, checked whole before the first request so that a bad line costs nothing."""
+    """A file of samples, checked whole before the first request so that a bad line costs nothing.
+
+    Attributes:
+        counts: how many ratings each criterion makes of it, by the criterion's key.
+        images: how many of the samples hold images.
+    """
 
     def __init__(
         self, path: str, fields: Iterable[str], wanted: Sequence[Criterion], limit: int | None, skip_bad: bool
@@ -27,26 +33,62 @@ class Input:
             "needs": list(dict.fromkeys(need for each in wanted for need in each.needs)),
         }
         self._skip_bad = skip_bad
+        self._wanted = list(wanted)
         self.limit = limit
         self._kept = list(self._read([])) if path == "-" else None
         self.bad: list[str] = []
-        self.total = self.unsendable = 0
+        self.counts = {each.key: 0 for each in wanted}
+        self.unsendable = self.images = 0
+        names: set[tuple[str, str]] = set()
         for sample in self._kept if self._kept is not None else self._read(self.bad):
-            self.total += 1
             self.unsendable += _clean(sample) != sample
-        if not self.total:
+            self.images += bool(sample.images)
+            for each in self._wanted:
+                parts = judged(sample, each)
+                self.counts[each.key] += len(parts)
+                if each.judges in SEVERAL:
+                    self._tell_apart(names, each, parts)
+        if not any(self.counts.values()):
             raise InputError(f"{path}: nothing to rate" + (f"; {self.bad[0]}" if self.bad else ""))
 
     def _read(self, bad: list[str]) -> Iterator[Sample]:
         rows = read_samples(self.path, **self._options, bad_rows=bad if self._skip_bad else None)
-        for number, sample in enumerate(rows):
+        number = 0
+        for sample in rows:
             if self.limit is not None and number >= self.limit:
                 return
+            try:
+                for each in self._wanted:
+                    judged(sample, each)
+            except InputError as error:
+                if not self._skip_bad:
+                    raise InputError(f"{self.path}: {error}") from None
+                bad.append(f"{self.path}: {error}")
+                continue
+            number += 1
             yield sample
 
+    def _tell_apart(self, names: set[tuple[str, str]], criterion: Criterion, parts: Iterable[Sample]) -> None:
+        for part in parts:
+            if (criterion.key, part.id) in names:
+                raise InputError(f"{self.path}: two parts of samples are called {part.id}; give the samples other ids")
+            names.add((criterion.key, part.id))
+
+    def judged(self, criterion: Criterion) -> Iterator[Sample]:
+        """What a criterion judges of the samples, read anew each time, and as the judge is shown it."""
+        for sample in self._kept if self._kept is not None else self._read([]):
+            yield from map(_clean, judged(sample, criterion))
+
     def __iter__(self) -> Iterator[Sample]:
-        """The samples, read anew each time, and as the judge is shown them."""
-        return map(_clean, self._kept if self._kept is not None else self._read([]))
+        """What is judged of the samples, where that is the same by all criteria.
+
+        Raises:
+            InputError: it is not.
+        """
+        first, *others = self._wanted
+        if any((each.judges, each.cut_at) != (first.judges, first.cut_at) for each in others):
+            raise InputError(f"{first.name} and {others[0].name} judge other parts of samples: run each by itself")
+        return self.judged(first)
 
     def notes(self) -> Iterator[str]:
         """What people must know about the file."""

@@ -14,6 +14,7 @@ from .. import report
 from ..errors import InputError, checked
 from ..judge.base import Usage
 from ..judge.client import LiteLLMJudge
+from ..judged import SEVERAL
 from ..rating import GEval
 from ..samples import Sample
 from ..signature import Signature
@@ -84,7 +85,8 @@ class ScoreRun:
         titles = {each.criterion.key: each.criterion.name for each in gevals}
         if len(set(names)) < len(titles):  # two criteria of one name are told apart by what they say
             titles = {key: key for key in titles}
-        self.summaries = {key: report.Summary(title) for key, title in titles.items()}
+        several = {each.criterion.key for each in gevals if each.criterion.judges in SEVERAL}
+        self.summaries = {key: report.Summary(title, in_parts=key in several) for key, title in titles.items()}
         self._log = log
         self._rate = rate
         self._watch = watch
@@ -100,7 +102,7 @@ class ScoreRun:
         """Rate every sample by every criterion, those aside that have been."""
         if self._log:
             await self._resume(self._log)
-        with progress_bar(self.data.total * len(self.gevals), len(self._done)) as tick:
+        with progress_bar(sum(self.data.counts.values()), len(self._done)) as tick:
             at_once = len(self.gevals) if self.judge.opening else 1  # questions that are collected travel together
             for first in range(0, len(self.gevals), at_once):
                 ratings = [self._rate_by(geval, tick) for geval in self.gevals[first : first + at_once]]
@@ -111,7 +113,7 @@ class ScoreRun:
 
     async def _rate_by(self, geval: GEval, tick: Callable[[int, str], None]) -> None:
         key = geval.criterion.key
-        missing = (sample for sample in self.data if (key, sample.id) not in self._done)
+        missing = (sample for sample in self.data.judged(geval.criterion) if (key, sample.id) not in self._done)
         async with aclosing(self._rate(geval, missing)) as rows:
             async for row in rows:
                 self._keep(key, row)
@@ -120,17 +122,21 @@ class ScoreRun:
                 self._breaker.count(row["error"])
         self.summaries[key].usage += geval.steps_usage
 
+    def _judged(self, key: str) -> Iterator[Sample]:
+        (criterion,) = (each.criterion for each in self.gevals if each.criterion.key == key)
+        return self.data.judged(criterion)
+
     async def _resume(self, log: Log) -> None:
         gevals = {geval.criterion.key: geval for geval in self.gevals}
         names = {geval.criterion.name: geval.criterion.key for geval in self.gevals}
         expected = {key: await geval.aexpected() for key, geval in gevals.items()}
-        digests: dict[str, str] = {}
+        digests: dict[tuple[str, str], str] = {}
 
         def take(row: dict[str, Any]) -> None:
             rated = checked(RatedRow, row)
             if not digests:
-                digests.update((sample.id, sample.digest) for sample in self.data)
-            if rated.criterion not in names or rated.id not in digests:
+                digests.update(((key, each.id), each.digest) for key in gevals for each in self._judged(key))
+            if rated.criterion not in names or (names[rated.criterion], rated.id) not in digests:
                 self._others += 1
                 return
             if rated.error is not None:  # it is asked for again
@@ -138,7 +144,7 @@ class ScoreRun:
             signature = Signature.parse(rated.signature)
             key = signature.parts.get("criterion", "")
             check_kind("ratings", signature, expected.get(key) or expected[names[rated.criterion]])
-            if rated.sample != digests[rated.id]:
+            if rated.sample != digests[key, rated.id]:
                 raise InputError(f"sample {rated.id!r} has another text there; name another --output")
             if (key, rated.id) in self._done:
                 raise InputError(f"sample {rated.id!r} has a rating by {rated.criterion!r} already; remove one of both")
@@ -185,6 +191,9 @@ class ScoreRun:
                 report.print_rationales(ratings, console)
             console.print(report.summary_table(summaries, console))
             for each in summaries:
+                if each.documents:
+                    console.print(report.documents_table(each, console, self.SHOWN))
+            for each in summaries:
                 for signature in each.signatures:
                     console.print(report.plain(signature, 1000), style="dim", markup=False, soft_wrap=True)
         for each in summaries:
@@ -201,15 +210,15 @@ class ScoreRun:
 
     def in_order(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
         """Rows, given with their criteria's keys, by criterion and then as in the input; named as in the summaries."""
-        places = {sample.id: place for place, sample in enumerate(self.data)}
         keys = list(self.summaries)
-        ordered = sorted(rows, key=lambda each: (keys.index(each[0]), places[each[1]["id"]]))
+        places = {(key, each.id): place for key in keys for place, each in enumerate(self._judged(key))}
+        ordered = sorted(rows, key=lambda each: (keys.index(each[0]), places[each[0], each[1]["id"]]))
         return [{**row, "criterion": self.summaries[key].criterion} for key, row in ordered]
 
     def _notes(self) -> Iterator[str]:
         yield from self.data.notes()
         if self._done:
-            yield f"{len(self._done)} of {self.data.total * len(self.gevals)} had been rated before"
+            yield f"{len(self._done)} of {sum(self.data.counts.values())} had been rated before"
         for each in self.summaries.values():
             if each.usage.from_cache:
                 yield f"{each.criterion}: {each.usage.from_cache} replies came from the cache, for nothing"

@@ -18,7 +18,18 @@ from langchain_core.runnables.config import ensure_config
 from langchain_core.runnables.fallbacks import RunnableWithFallbacks
 
 from geval_adapters import Answer, InputError, Judge, JudgeError, Reply, Usage
-from geval_adapters.judge import TOP_LOGPROBS, Access, Fault, Parameters, cost_of, facts, redact, reply_of, served_by
+from geval_adapters.judge import (
+    TOP_LOGPROBS,
+    Access,
+    Fault,
+    Parameters,
+    cost_of,
+    facts,
+    redact,
+    reply_of,
+    sees,
+    served_by,
+)
 
 PROVIDERS = {
     "amazon_bedrock": "bedrock",
@@ -60,9 +71,13 @@ class ChatModelJudge(Judge):
         self._access = Access()
         self._gates = _gates()
 
+    def sees(self) -> bool | None:
+        """Whether it can be shown images, as far as LiteLLM knows the model."""
+        return sees(self.name)
+
     async def ask(
         self,
-        messages: Sequence[Mapping[str, str]],
+        messages: Sequence[Mapping[str, Any]],
         *,
         n: int = 1,
         temperature: float | None = None,

@@ -56,7 +56,7 @@ def ratings(
 
     def row(sample: Sample) -> Row:
         return {
-            "prompt": prompt.messages(sample)[0]["content"],
+            "prompt": prompt.text(sample),
             "start": prompt.start,
             "form": form,
             "off_grid": off_grid,

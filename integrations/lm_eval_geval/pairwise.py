@@ -75,7 +75,7 @@ def _shown(doc: Doc) -> tuple[Criterion, Sample, Sample]:
 def prompt(doc: Doc) -> str:
     """What the judge is told."""
     criterion, first, second = _shown(doc)
-    return ComparisonPrompt(criterion, ties=True).messages(first, second)[0]["content"]
+    return str(ComparisonPrompt(criterion, ties=True).messages(first, second)[0]["content"])
 
 
 def target(doc: Doc) -> str:

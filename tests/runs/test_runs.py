@@ -27,8 +27,8 @@ from geval_adapters.errors import StopError
 from geval_adapters.judge.client import LiteLLMJudge
 from geval_adapters.judge.pace import Pace
 from geval_adapters.judge.sampling import Sequential
+from geval_adapters.messages import common_prefix
 from geval_adapters.order import in_prefix_order
-from geval_adapters.prompts import common_prefix
 from geval_adapters.samples import sample_of
 
 MODEL = "openai/gpt-4o-mini"
