@@ -9,6 +9,7 @@ from .examples import Shots
 from .judge import Answer, Judge, LiteLLMJudge, Reply, Usage
 from .rating import GEval, Rating
 from .reading import Reading, read_logprobs, read_many, read_text, read_verdict, read_verdict_logprobs
+from .rubrics import ItemRating, Rubric, RubricItem
 from .samples import Sample, read_samples
 from .signature import Signature
 
@@ -39,6 +40,7 @@ __all__ = [
     "GEval",
     "GEvalError",
     "InputError",
+    "ItemRating",
     "Judge",
     "JudgeError",
     "Jury",
@@ -48,6 +50,8 @@ __all__ = [
     "Rating",
     "Reading",
     "Reply",
+    "Rubric",
+    "RubricItem",
     "Sample",
     "Scale",
     "Shots",

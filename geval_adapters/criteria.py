@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -14,10 +15,16 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from .content import CUT_AT
 from .errors import InputError, brief, checked, one_of
+from .rubrics import Rubric
+from .settings_file import read_yaml
 
 Field = Literal["source", "context", "reference"]
 FIELDS: tuple[Field, ...] = get_args(Field)
 """What a criterion can ask of a sample besides its output, in the order in which a judge sees it."""
+
+Need = Literal[Field, "rubric"]
+NEEDS: tuple[Need, ...] = (*FIELDS, "rubric")
+"""What a sample may have to have: one of these, or a rubric of its own, by which it is then rated."""
 
 Form = Literal["score_only", "free_text", "rate_explain", "analyze_rate", "json"]
 FORMS: tuple[Form, ...] = get_args(Form)
@@ -192,6 +199,7 @@ class Criterion:
         anchors: what a score of the scale means, in words that the judge reads; on another scale there are none.
         judges: what of a sample is judged, one of `JUDGES`; each part of it is a rating of its own.
         cut_at: characters of a conversation that the judge is shown at the most; a longer one is cut at turns.
+        rubric: items that are judged one by one, for a criterion that is what they come to; its scale is 0-1.
 
     >>> polite = Criterion("politeness", "Is the reply polite?", Scale.of("0-1"))
     >>> polite.label
@@ -204,24 +212,29 @@ class Criterion:
     task: str = "general"
     question: str = ""
     steps: tuple[str, ...] = ()
-    needs: tuple[Field, ...] = ()
+    needs: tuple[Need, ...] = ()
     optional: tuple[Field, ...] = ()
     origin: str = ""
     examples: tuple[Example, ...] = ()
     anchors: Mapping[float, str] = field(default_factory=dict, hash=False)
     judges: Judges = "last_turn"
     cut_at: int = CUT_AT
+    rubric: Rubric | None = None
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "str_strip_whitespace": True}
 
     def __post_init__(self) -> None:
-        if not self.name or not self.definition.strip():
+        if not self.name or not (self.definition.strip() or self.by_items):
             raise InputError(f"criterion {self.name!r} needs a name and a definition")
         for name in (*self.needs, *self.optional):
-            one_of("field of a sample", name, FIELDS)
+            one_of("field of a sample", name, NEEDS)
         one_of("part of a sample", self.judges, JUDGES, f"criterion {self.name!r} judges: ")
         if self.cut_at < 1:
             raise InputError(f"criterion {self.name!r}: cut_at must be a number of characters, got {self.cut_at}")
+        if self.rubric and "rubric" in self.needs:
+            raise InputError(f"criterion {self.name!r} has a rubric and needs each sample's own: leave one of both out")
+        if self.by_items and self.scale.values != (0.0, 1.0):
+            raise InputError(f"criterion {self.name!r} is a rubric, whose scale is 0-1, not {self.scale}")
         if wrong := [value for value in self.anchors if value not in self.scale.values]:
             raise InputError(f"criterion {self.name!r} has an anchor for {wrong[0]:g}, not on {self.scale}")
         for each in self.examples:
@@ -238,10 +251,20 @@ class Criterion:
         """The name as it stands in a prompt."""
         return self.short_name.replace("_", " ").replace("-", " ").capitalize()
 
+    @property
+    def by_items(self) -> bool:
+        """Whether it is rated item by item: by its own rubric, or by each sample's."""
+        return self.rubric is not None or "rubric" in self.needs
+
+    def allows(self, score: float) -> bool:
+        """Whether it could have given a score: one on its scale, or, by items, of the least points up to all."""
+        low = (self.rubric.low if self.rubric else -math.inf) if self.by_items else self.scale.low
+        return low - 1e-9 <= score <= self.scale.high + 1e-9
+
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change whenever anything that the judge reads of it changes."""
-        usual = {"examples": (), "anchors": {}, "judges": "last_turn", "cut_at": CUT_AT}
+        usual = {"examples": (), "anchors": {}, "judges": "last_turn", "cut_at": CUT_AT, "rubric": None}
         unread = {"origin", *(name for name, value in usual.items() if getattr(self, name) == value)}
         parts = {key: value for key, value in asdict(self).items() if key not in unread}
         return digest(json.dumps(parts, sort_keys=True))
@@ -297,8 +320,14 @@ def read_criteria(file: Path) -> dict[str, Criterion]:
     criteria = {}
     for short, own in (family.criteria or {family.name or file.stem: {}}).items():
         name = f"{family.family}/{short}" if family.family else short
-        criteria[name] = checked(Criterion, {"name": name, **shared, **own}, f"{file}: criterion {name!r}")
+        criteria[name] = _of_fields({"name": name, **shared, **own}, f"{file}: criterion {name!r}")
     return criteria
+
+
+def _of_fields(data: Mapping[str, Any], where: str) -> Criterion:
+    """A criterion from its fields; a rubric speaks for itself, on a scale of its own."""
+    by_items = "rubric" in data or "rubric" in (data.get("needs") or ())
+    return checked(Criterion, {**({"definition": "", "scale": "0-1"} if by_items else {}), **data}, where)
 
 
 @dataclass(frozen=True)
@@ -310,28 +339,6 @@ class _Family:
     criteria: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"coerce_numbers_to_str": True}
-
-
-def read_yaml(file: Path) -> dict[str, Any]:
-    """A YAML file that holds a mapping.
-
-    Raises:
-        InputError: it cannot be read, or holds something else.
-    """
-    import yaml
-
-    try:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror or error}") from None
-    except yaml.MarkedYAMLError as error:  # not its whole text, which quotes the file: there may be keys in it
-        line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise InputError(f"{file}{line}: cannot be read as YAML: {error.problem}") from None
-    except (ValueError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"{file}: cannot be read as YAML: {error}") from None
-    if not isinstance(data, dict):
-        raise InputError(f"{file}: must be a mapping of names to values, found {type(data).__name__}")
-    return data
 
 
 def find_criterion(spec: str | Criterion | Mapping[str, Any], scale: ScaleLike | None = None) -> Criterion:
@@ -360,7 +367,7 @@ def _find(spec: str | Criterion | Mapping[str, Any]) -> Criterion:
     if isinstance(spec, Criterion):
         return spec
     if isinstance(spec, Mapping):
-        return checked(Criterion, spec, "criterion")
+        return _of_fields(spec, "criterion")
     if not isinstance(spec, str):
         raise InputError(
             f"a criterion is a name, a YAML file, free text or a Criterion, found {brief(spec)};"

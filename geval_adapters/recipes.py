@@ -41,6 +41,7 @@ class Recipe:
     adaptive: float | None = None
     persona: Persona | None = None
     control_tokens: ControlTokens = "inert"
+    together: bool = False
     origin: str = field(default="", compare=False)
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -15,6 +15,7 @@ from .content import Conversation, Image, text_fields
 from .criteria import Criterion, digest
 from .errors import InputError, brief, checked, one_of
 from .rows import read_rows
+from .rubrics import Rubric
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "source": ("source", "input", "inputs", "user_input", "question", "prompt.raw", "prompt"),
@@ -29,6 +30,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "doc_id": ("doc_id",),
     "system_id": ("system_id",),
     "scores": ("scores", "human"),
+    "rubric": ("rubric", "rubrics"),
 }
 """The names under which a field is looked for in a row, first match first: those of published data sets, DeepEval,
 openevals, RAGAS and promptfoo; `response.output` is the `output` inside of a `response`."""
@@ -55,6 +57,7 @@ class Sample:
         left_out: turns of the conversation that are not in `source` or `output`, because it is too long.
         lacks_output: whether there is none to be rated: a question with contexts alone, a conversation without an
             answer.
+        rubric: what it is held to, for a criterion that rates each sample by its own.
 
     >>> Sample("Paris.", source="Capital of France?").missing(("source", "reference"))
     ['reference']
@@ -74,6 +77,7 @@ class Sample:
     images: tuple[Image, ...] = ()
     left_out: int = 0
     lacks_output: bool = False
+    rubric: Rubric | None = None
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid", "coerce_numbers_to_str": True}
 
@@ -83,10 +87,11 @@ class Sample:
 
     @property
     def digest(self) -> str:
-        """Twelve hex digits that change with any of the texts, and with any byte of the images."""
+        """Twelve hex digits that change with any of the texts, with any byte of the images, and with the rubric."""
         seen = [image.digest for image in self.images]
+        held_to = {"rubric": self.rubric.to_list()} if self.rubric else {}
         texts = [self.output, self.source, self.reference, self.context]
-        return digest(json.dumps([*texts, seen] if seen else texts), 12)
+        return digest(json.dumps([*texts, *filter(None, (seen, held_to))]), 12)
 
     @property
     def own_doc_id(self) -> bool:
@@ -169,6 +174,7 @@ def sample_of(
     del values["messages"]
     if values["output"] is None:
         raise InputError(f"no output {_columns(row)}; name the column with --field output=COLUMN")
+    values["rubric"] = _rubric(values["rubric"], asked=names["rubric"] != ALIASES["rubric"])
     annotators = _people(values.pop("scores"))
     human = {name: fmean(scores) for name, scores in annotators.items()}
     several = {name: scores for name, scores in annotators.items() if len(scores) > 1}
@@ -255,6 +261,17 @@ def _people(scores: object) -> dict[str, tuple[float, ...]]:
     people = {name: (score,) for name, score in checked(dict[str, FiniteFloat], single, "scores").items()}
     several = checked(dict[str, list[FiniteFloat]], lists, "scores")
     return {**people, **{name: tuple(scores) for name, scores in several.items() if scores}}
+
+
+def _rubric(value: object, asked: bool) -> Rubric | None:
+    """A row's rubric; what is no list is one of another kind, unless it was asked for by its column's name."""
+    listed = isinstance(value, Sequence) and (not isinstance(value, str) or value.lstrip().startswith("["))
+    if value is None or value == "" or not (listed or asked):
+        return None
+    try:
+        return Rubric.of(value)
+    except InputError as error:
+        raise InputError(f"rubric: {error}") from None
 
 
 def length_of(text: str) -> int:

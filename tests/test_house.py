@@ -24,7 +24,7 @@ ADAPTERS = ("langchain_geval", "lm_eval_geval", "pytest_geval", "ray_geval")
 
 FLOORS = [
     ["errors"],
-    ["rows", "content"],
+    ["rows", "content", "rubrics", "settings_file"],
     ["criteria"],
     ["samples", "fence", "structured", "messages"],
     ["judge.base", "signature", "examples", "judged"],

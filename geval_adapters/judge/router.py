@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ..criteria import read_yaml
 from ..errors import InputError, checked
+from ..settings_file import read_yaml
 from .secrets import keep_secrets_in, without_keys
 
 

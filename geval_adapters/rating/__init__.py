@@ -3,6 +3,7 @@
 from .geval import GEval
 from .pointwise import Pointwise
 from .rating import Rating
+from .rubric import ByItems
 from .way import Way
 
-__all__ = ["GEval", "Pointwise", "Rating", "Way"]
+__all__ = ["ByItems", "GEval", "Pointwise", "Rating", "Way"]

@@ -25,6 +25,7 @@ from ..recipes import Persona, Recipe, StepsFrom
 from ..samples import Sample, SampleLike, to_sample
 from .pointwise import Pointwise
 from .rating import Rating
+from .rubric import ByItems
 from .way import Way
 
 
@@ -52,6 +53,7 @@ class GEval:
         examples: texts that people rated, to be shown first; the criterion's own by default.
         control_tokens: control tokens of chat templates (`<|im_end|>`, `[INST]`) in a sample are made `inert`, or
             `kept`, as rating texts about them needs it.
+        together: by a rubric: ask about all of its items in one request, instead of one request for each.
         options: passed to `LiteLLMJudge`: api_base, api_key, concurrency, timeout, retries, direct, rpm, tpm, max_cost,
             max_requests, router.
 
@@ -83,6 +85,7 @@ class GEval:
         prompt_file: str | Path | None = None,
         examples: Shots | None = None,
         control_tokens: ControlTokens | None = None,
+        together: bool = False,
         **options: Any,
     ) -> None:
         if form is None and recipe is None and prompt_file:
@@ -90,21 +93,30 @@ class GEval:
         self.recipe = Recipe.of(
             recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature, readout=readout,
             off_grid=off_grid, adaptive=adaptive, persona=persona, control_tokens=control_tokens,
+            together=together or None,
         )  # fmt: skip
         self.criterion = find_criterion(criterion, self.recipe.scale)
-        template = prompts.read_template(prompt_file) if prompt_file else None
-        steps = self.criterion.steps if self.recipe.steps == "stored" else self.recipe.steps
-        shown_steps = () if isinstance(steps, str) else tuple(steps)
-        wordings = [
-            prompts.Prompt(
-                self.criterion, form, shown_steps, self.recipe.persona, template, examples, self.recipe.control_tokens
-            )
-            for form in self.recipe.forms
-        ]
         self.judge = judge_of(model, options)
-        self.way: Way = Pointwise(self.criterion, self.recipe, self.judge, wordings, explain)
+        self.way = self._way(explain, prompt_file, examples)
         self.steps_usage = Usage()
         self._preparing = PerLoop(asyncio.Lock)
+
+    def _way(self, explain: bool, prompt_file: str | Path | None, examples: Shots | None) -> Way:
+        criterion, recipe = self.criterion, self.recipe
+        if criterion.by_items:
+            if prompt_file or examples:
+                raise InputError(f"criterion {criterion.name!r} is a rubric: leave out prompt file and examples")
+            return ByItems(criterion, recipe, self.judge, explain)
+        if recipe.together:
+            raise InputError(f"together asks about all items of a rubric, which criterion {criterion.name!r} is not")
+        template = prompts.read_template(prompt_file) if prompt_file else None
+        steps = criterion.steps if recipe.steps == "stored" else recipe.steps
+        shown_steps = () if isinstance(steps, str) else tuple(steps)
+        wordings = [
+            prompts.Prompt(criterion, form, shown_steps, recipe.persona, template, examples, recipe.control_tokens)
+            for form in recipe.forms
+        ]
+        return Pointwise(criterion, recipe, self.judge, wordings, explain)
 
     # --- rating ------------------------------------------------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from ..fence import sendable
 from ..judge.base import Usage
 from ..judge.sampling import Method
+from ..rubrics import ItemRating
 from ..samples import Sample
 from ..signature import Signature
 
@@ -35,6 +36,8 @@ class Rating:
         usage: what it cost.
         signature: names all that could change the score; equal signatures mean comparable scores.
         served: the models that the provider says gave the replies, with their fingerprints; no part of the signature.
+        items: by a rubric, what the judge says of each item. The score is then `rubrics.tally`'s, which faults can
+            bring below 0; `normalized` is the same, but never under 0; there is no distribution.
     """
 
     sample: Sample
@@ -55,6 +58,7 @@ class Rating:
     human: float | None = None
     unread: tuple[tuple[str, str], ...] = ()
     served: tuple[str, ...] = ()
+    items: tuple[ItemRating, ...] = ()
 
     def __str__(self) -> str:
         """One line: which sample, by what, how much, and how sure that is."""
@@ -91,6 +95,7 @@ class Rating:
             "usage": vars(self.usage),
             "signature": str(self.signature),
             "served": list(self.served),
+            "items": [each.to_dict() for each in self.items],
             "human": self.human,
             "output": self.sample.output,
             "images": [image.name for image in self.sample.images],

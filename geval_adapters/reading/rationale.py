@@ -11,6 +11,7 @@ def rationale(reply: str) -> str:
     >>> rationale("Rating: 4\nRationale: It holds together.")
     'It holds together.'
     """
-    without = re.sub(r"^\W*(?:rating|score)\W*[\d.]*\W*$", "", reply, flags=re.IGNORECASE | re.MULTILINE)
+    rated = r"^\W*(?:(?:rating|score)\W*[\d.]*|answer\W*(?:yes|no))\W*$"
+    without = re.sub(rated, "", reply, flags=re.IGNORECASE | re.MULTILINE)
     text = re.sub(r"^\W*(?:rationale|analysis)\W*", "", without.strip(), flags=re.IGNORECASE).strip()
     return text if re.search(r"[^\W\d]{2}", text) else ""

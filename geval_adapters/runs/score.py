@@ -148,9 +148,9 @@ class ScoreRun:
                 raise InputError(f"sample {rated.id!r} has another text there; name another --output")
             if (key, rated.id) in self._done:
                 raise InputError(f"sample {rated.id!r} has a rating by {rated.criterion!r} already; remove one of both")
-            scale = gevals[key].criterion.scale
-            if rated.score is None or not scale.low <= rated.score <= scale.high:
-                raise InputError(f"the score {rated.score} is not on the scale {scale}; remove the line")
+            criterion = gevals[key].criterion
+            if rated.score is None or not criterion.allows(rated.score):
+                raise InputError(f"the score {rated.score} is not on the scale {criterion.scale}; remove the line")
             self._done.add((key, rated.id))
             self._count(key, row)
 

@@ -263,7 +263,7 @@ class PairwiseGEvalEvaluator(Evaluator, PairwiseStringEvaluator):
 
 def _rated(rating: Rating, criterion: Criterion) -> Result:
     value = None
-    if rating.score is not None:
+    if rating.distribution and rating.score is not None:
         top = max(rating.distribution, key=rating.distribution.__getitem__)
         words = [word for word, score in criterion.scale.words.items() if score == top and criterion.scale.worded]
         value = words[0] if words else f"{top:g}"

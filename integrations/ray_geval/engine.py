@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 __all__ = ["connect", "engine", "rank", "rate"]
 
 SAMPLE = pa.schema(
-    {name: pa.string() for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id", "scores")}
+    {
+        name: pa.string()
+        for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id", "scores", "rubric")
+    }
 )
 
 
@@ -200,6 +203,10 @@ def _unpacked(table: pa.Table) -> Iterator[Any]:
 
 
 def _tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
-    rows = (vars(sample) | {"scores": json.dumps(dict(sample.human))} for sample in samples)
+    rows = (
+        vars(sample)
+        | {"scores": json.dumps(dict(sample.human)), "rubric": sample.rubric and json.dumps(sample.rubric.to_list())}
+        for sample in samples
+    )
     while block := list(islice(rows, 16 * BATCH)):
         yield pa.Table.from_pylist(block, SAMPLE)

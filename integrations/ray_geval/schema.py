@@ -39,6 +39,24 @@ RATING = pa.schema(
         ),
         "signature": pa.string(),
         "served": pa.list_(pa.string()),
+        "items": pa.list_(
+            pa.struct(
+                {
+                    "criterion": pa.string(),
+                    "points": pa.float64(),
+                    "tags": pa.list_(pa.string()),
+                    "p": pa.float64(),
+                    "coverage": pa.float64(),
+                    "bounds": pa.list_(pa.float64()),
+                    "std_error": pa.float64(),
+                    "method": pa.string(),
+                    "n_valid": pa.int64(),
+                    "n_failed": pa.int64(),
+                    "rationale": pa.string(),
+                    "error": pa.string(),
+                }
+            )
+        ),
         "human": pa.float64(),
         "output": pa.string(),
         "images": pa.list_(pa.string()),
