@@ -38,7 +38,8 @@ def completion(*texts: str, logprobs: list[dict[str, float]] | None = None, fini
         {"index": i, "finish_reason": finish, "logprobs": content, "message": {"role": "assistant", "content": text}}
         for i, text in enumerate(texts)
     ]
-    usage = {"prompt_tokens": 100, "completion_tokens": 3 * len(texts), "prompt_tokens_details": {"cached_tokens": 40}}
+    counts = {"prompt_tokens": 100, "completion_tokens": 3 * len(texts), "total_tokens": 100 + 3 * len(texts)}
+    usage = {**counts, "prompt_tokens_details": {"cached_tokens": 40}}
     return {"id": "x", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
 
 

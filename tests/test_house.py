@@ -20,7 +20,7 @@ else:
 
 ROOT = Path(__file__).parents[1]
 CORE = "geval_adapters"
-ADAPTERS = ("langchain_geval", "lm_eval_geval", "pytest_geval", "ray_geval")
+ADAPTERS = ("inspect_geval", "langchain_geval", "lm_eval_geval", "pytest_geval", "ray_geval")
 
 FLOORS = [
     ["errors"],
