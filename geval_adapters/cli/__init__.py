@@ -8,7 +8,23 @@ import sys
 
 from ..errors import BusyError, GEvalError
 from ..runs.progress import say
-from . import app, audit, batches, compare, criteria, estimate, gate, label, meta_eval, prompt, rank, read, score, tasks
+from . import (
+    app,
+    audit,
+    batches,
+    compare,
+    criteria,
+    estimate,
+    gate,
+    label,
+    meta_eval,
+    prompt,
+    rank,
+    read,
+    score,
+    tasks,
+    tune,
+)
 from .ending import Exit
 
 __all__ = [
@@ -28,6 +44,7 @@ __all__ = [
     "read",
     "score",
     "tasks",
+    "tune",
 ]
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from ..criteria import Criterion, Example
@@ -13,7 +12,7 @@ from ..errors import InputError
 from ..examples import Shots, marks
 from ..rows import read_rows
 from ..samples import Sample, sample_of
-from .rows import read_labels
+from .rows import mean_scores, read_labels
 
 
 def read_shots(path: str | Path, criterion: Criterion, samples: Iterable[Sample], count: int, seed: int = 0) -> Shots:
@@ -30,16 +29,13 @@ def read_shots(path: str | Path, criterion: Criterion, samples: Iterable[Sample]
         InputError: the labels cannot be read, there are no texts for any of them, or so few that some sample could not
             be shown as many of other documents than its own.
     """
-    scores: dict[str, list[float]] = defaultdict(list)
-    for label in read_labels(path, criterion):
-        if label.score is not None and not label.repeat and not label.other:
-            scores[label.id].append(label.score)
+    scores = mean_scores(read_labels(path, criterion))
     texts = _texts(path)
     for sample in samples:
         if sample.id not in texts or texts[sample.id].output == sample.output:  # which may know its source, too
             texts[sample.id] = sample
     pool = [
-        Example(text.output, fmean(scores[key]), text.source, text.context, text.reference, key, text.doc_id)
+        Example(text.output, scores[key], text.source, text.context, text.reference, key, text.doc_id)
         for key, text in texts.items()
         if key in scores
     ]

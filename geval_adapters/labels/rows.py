@@ -7,6 +7,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -262,6 +263,19 @@ def _scores(cell: Any, annotator: str = "", criterion: str = "") -> Iterator[tup
 
 def _empty(value: object) -> bool:
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
+
+
+def mean_scores(labels: Iterable[Label]) -> dict[str, float]:
+    """By item, the mean of what people gave it when they saw it first; pairs and skipped items are left out.
+
+    >>> mean_scores([Label(id="a", score=4), Label(id="a", score=5), Label(id="b", skipped="unclear")])
+    {'a': 4.5}
+    """
+    scores: dict[str, list[float]] = {}
+    for label in labels:
+        if label.score is not None and not label.repeat and not label.other:
+            scores.setdefault(label.id, []).append(label.score)
+    return {key: fmean(given) for key, given in scores.items()}
 
 
 def as_drawn(labels: Iterable[Label]) -> list[Label]:

@@ -10,6 +10,7 @@ from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
 from .summary import Summary, cost, documents_table, dollars, print_rationales, ratings_table, summary_table, tokens
 from .terminal import plain, plain_lines, print_sections, table
+from .tune import tuned_line, tuned_page, tuned_sections
 from .unread import SHOWN, unread_lines, unread_sections, warnings_of
 
 __all__ = [
@@ -51,6 +52,9 @@ __all__ = [
     "summary_table",
     "table",
     "tokens",
+    "tuned_line",
+    "tuned_page",
+    "tuned_sections",
     "unread_lines",
     "unread_sections",
     "warnings_of",
