@@ -34,6 +34,7 @@ FLOORS = [
     ["rating", "comparison"],
     ["audit", "labels"],
     ["jury"],
+    ["tune"],
     ["report"],
     ["runs"],
     ["cli"],

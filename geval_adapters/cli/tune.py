@@ -88,10 +88,11 @@ def tune(
         candidates = raters.those_usable(compared(models, usual(chosen)))
     for judge in judges:
         warn_of_embedded(judge)
+    ends = (chosen.scale.low, chosen.scale.high)
+    sent = judges[0].budget
     with progress_bar(budget, 0) as raters.tick:
-        found = asyncio.run(
-            Tuning(chosen.name, candidates, split, people, raters.rate, lambda: judges[0].budget.requests, budget).run()
-        )
+        tuning = Tuning(chosen.name, ends, candidates, split, people, raters.rate, lambda: sent.requests, budget)
+        found = asyncio.run(tuning.run())
     best = found.winner if found.winner and found.better else found.default
     shown = ["--examples", str(labels or input), "--shots", str(best.shots)] if best.shots else []
     asked = [word for each in best.members or (best,) if each.model for word in ("--model", each.model)]
@@ -138,6 +139,7 @@ class _Raters:
     left_out: list[str] = field(default_factory=list)
     tick: Callable[[int, str], None] = lambda failed, cost: None
     _gevals: dict[Candidate, GEval] = field(default_factory=dict)
+    _begun: set[Candidate] = field(default_factory=set)
     _shown: int = 0
     _failed: int = 0
 
@@ -178,13 +180,22 @@ class _Raters:
         """
         from ..tune import Scored
 
+        geval = self._gevals[candidate]
+        # What a judge lacks is learnt from one sample, where a request is about one: all at once would each find out.
+        alone = int(geval.way.together == 1 and candidate not in self._begun)
+        self._begun.add(candidate)
         scored: list[Scored] = []
-        async with aclosing(self._gevals[candidate].arate_many(samples)) as ratings:
-            async for rating in ratings:
-                scored.append(Scored(rating.score, rating.usage))
-                self._failed += rating.score is None
-                budget = self.judges[0].budget
-                for _ in range(budget.requests - self._shown):
-                    self.tick(self._failed, report.dollars(budget.cost))
-                self._shown = budget.requests
+        for some in (samples[:alone], samples[alone:]):
+            async with aclosing(geval.arate_many(some)) as ratings:
+                async for rating in ratings:
+                    scored.append(Scored(rating.score, rating.usage))
+                    self._show(rating.score is None)
         return scored
+
+    def _show(self, failed: bool) -> None:
+        """Move the progress bar by the requests that were sent."""
+        self._failed += failed
+        budget = self.judges[0].budget
+        for _ in range(budget.requests - self._shown):
+            self.tick(self._failed, report.dollars(budget.cost))
+        self._shown = budget.requests

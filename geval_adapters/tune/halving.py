@@ -11,9 +11,10 @@ import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import StatisticsError, correlation, fmean, pstdev
+from statistics import StatisticsError, correlation
 from typing import Any
 
+import numpy as np
 from scipy.special import stdtrit
 
 from ..agreement.intervals import FEWEST, Figure
@@ -21,6 +22,7 @@ from ..agreement.levels import agreement
 from ..agreement.significance import resampling_test
 from ..errors import InputError, StopError
 from ..judge.base import Usage
+from ..jury import Ballots, panel_of
 from ..samples import Sample
 from .candidates import Candidate
 
@@ -162,6 +164,7 @@ class Tuning:
 
     Args:
         criterion: its name.
+        scale: its lowest and highest score.
         candidates: the default first.
         split: the labelled samples, in those for the choice and those held out.
         people: the mean of people's scores, by the sample's id.
@@ -174,6 +177,7 @@ class Tuning:
     """
 
     criterion: str
+    scale: tuple[float, float]
     candidates: Sequence[Candidate]
     split: Split
     people: Mapping[str, float]
@@ -186,6 +190,8 @@ class Tuning:
     def __post_init__(self) -> None:
         if len(self.candidates) < 2:
             raise InputError("there is nothing to try beside the default")
+        groups = [*self.split.chosen_on, *self.split.held_out]
+        self._documents = {each.id: document_of(each) for group in groups for each in group}
 
     async def run(self) -> Tuned:
         """Try them; what the budget allowed for, where it ended first."""
@@ -259,28 +265,18 @@ class Tuning:
                 known.update((sample.id, one) for sample, one in zip(missing, scored, strict=True))
 
     def _scored(self, candidate: Candidate) -> dict[str, Scored]:
-        """What a candidate said of each item; of a jury, the mean of its members' standard scores."""
+        """What a candidate said of each item; of a jury, its panel's score."""
         if not candidate.members:
             return self._scores.get(candidate, {})
         known = [self._scores.get(member, {}) for member in candidate.members]
-        standard = []
-        for member in known:
-            scores = [each.score for each in member.values() if each.score is not None]
-            mean, spread = (fmean(scores), pstdev(scores)) if scores else (0.0, 0.0)
-            standard.append(
-                {
-                    key: (each.score - mean) / spread
-                    for key, each in member.items()
-                    if each.score is not None and spread > 0
-                }
-            )
         shared = [key for key in known[0] if all(key in member for member in known)]
+        scores = np.array([[member[key].score for key in shared] for member in known], dtype=float)
+        nobody = np.full(len(shared), np.nan)  # weights fitted to the people who judge the candidates would flatter it
+        names = tuple(member.model or "" for member in candidate.members)
+        panel = panel_of(Ballots(names, scores, [self._documents[key] for key in shared], nobody, nobody, self.scale))
         return {
-            key: Scored(
-                fmean(votes) if (votes := [member[key] for member in standard if key in member]) else None,
-                sum((member[key].usage for member in known), Usage()),
-            )
-            for key in shared
+            key: Scored(None if np.isnan(score) else float(score), sum((each[key].usage for each in known), Usage()))
+            for key, score in zip(shared, panel.score, strict=True)
         }
 
     def _r(self, candidate: Candidate, samples: Sequence[Sample]) -> Figure:

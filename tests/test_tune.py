@@ -1,0 +1,157 @@
+"""`geval tune`: the way of rating that agrees best with people, and what it is allowed to say."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from conftest import Server, completion
+
+CRITERION = {"name": "worth", "definition": "How good is the text?", "scale": "1-5"}
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> list[dict]:
+    """90 texts of 30 documents, each with a mark that says how good it is; people see that with some noise."""
+    rng = random.Random(3)
+    (tmp_path / "worth.yaml").write_text(json.dumps(CRITERION))
+    made = []
+    for number in range(90):
+        quality = rng.uniform(1, 5)
+        made.append({
+            "id": str(number), "doc_id": f"d{number // 3}", "output": f"Text {number} of worth <{quality:.2f}>.",
+            "scores": {"worth": min(5, max(1, quality + rng.gauss(0, 0.4)))},
+        })  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    return made
+
+
+def judge(server: Server, noise_of) -> None:
+    """A judge whose noise depends on how it is asked."""
+
+    def handler(request: dict) -> dict:
+        prompt = request["messages"][-1]["content"]
+        quality = float(re.findall(r"<(\d\.\d\d)>", prompt)[-1])
+        rng = random.Random(f"{quality}{len(server.requests)}")
+        scores = [min(5, max(1, round(quality + rng.gauss(0, noise_of(prompt))))) for _ in range(request.get("n", 1))]
+        return completion(*[f"Analysis: fine.\nRating: {score}" for score in scores])
+
+    server.handler = handler
+
+
+def ask(geval, *more: object) -> tuple[int, str, str]:
+    return geval("tune", "rows.jsonl", "-c", "worth.yaml", "-m", "openai/judge", *more)
+
+
+TRY = ("--try", "form=analyze_rate,n=1,readout=samples", "--try", "n=1,readout=samples", "--try", "n=2,readout=samples")
+
+
+def test_a_way_that_agrees_better_is_found_and_its_command_runs(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 0.1 if "Analysis:" in prompt else 15)
+    code, out, err = ask(geval, *TRY, "--budget", 4000, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["winner"]["candidate"].startswith("form=analyze_rate")
+    assert found["better"]
+    assert found["gain"]["low"] > 0
+    assert found["held_out"] == 10
+    assert found["requests"] == len(server.requests)
+    words = shlex.split(found["command"])
+    assert words[:3] == ["geval", "score", "rows.jsonl"]
+    assert "analyze_rate" in words
+    code, out, err = geval(*words[1:], "--limit", 3, "--json")
+    assert code == 0, err
+    assert [row["score"] for row in json.loads(out)["ratings"]]
+
+
+def test_ways_that_are_alike_are_not_told_apart(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    code, out, _ = ask(geval, *TRY, "--budget", 4000)
+    assert code == 3
+    assert "othing was" in out
+    assert "--form analyze_rate" not in out.split("to go on with")[1]
+
+
+def test_replies_are_shared_and_costs_are_counted_as_if_they_were_not(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    tried = ("--try", "n=2,readout=samples", "--try", "n=3,readout=samples", "--try", "n=4,readout=samples")
+    code, out, _ = ask(geval, *tried, "--budget", 9000, "--json")
+    assert code in (0, 3)
+    trials = {each["candidate"]: each for each in json.loads(out)["trials"]}
+    items = trials["n=4 readout=samples"]["items"]
+    sent = [request.get("n", 1) for request in server.requests]
+    # The default asks for 20, which hold the first 2, 3 and 4; what it adds is one probe for log-probabilities.
+    assert sum(n > 1 for n in sent) <= 90
+    assert trials["n=2 readout=samples"]["per_1000"]["requests"] == 1000
+    assert items >= 15
+
+
+def test_the_budget_is_kept_and_said(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    code, out, err = ask(geval, *TRY, "--budget", 25)
+    assert code == 1
+    assert len(server.requests) <= 25
+    assert "25 requests" in err
+    assert "to go on with" in out
+
+
+def test_what_is_held_out_is_never_shown_as_an_example(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    code, out, err = ask(geval, "--try", "shots=4,n=1,readout=samples", "--budget", 4000, "--json")
+    assert code in (0, 3), err
+    shown, rated = set(), set()
+    for request in server.requests:
+        texts = re.findall(r"Text (\d+) of", request["messages"][-1]["content"])
+        *examples, own = (rows[int(each)]["doc_id"] for each in texts)
+        assert own not in examples
+        shown.update(examples)
+        rated.add(own)
+    assert shown
+    assert len(rated - shown) >= json.loads(out)["held_out"]
+
+
+def test_a_run_that_is_repeated_from_a_cache_costs_nothing(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    first = ask(geval, *TRY, "--budget", 4000, "--json", "--cache", "kept")
+    asked = len(server.requests)
+    second = ask(geval, *TRY, "--budget", 4000, "--json", "--cache", "kept")
+    assert len(server.requests) == asked
+    assert json.loads(first[1])["gain"] == json.loads(second[1])["gain"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--try", "colour=red"), "setting"),
+        (("--try", "n=many"), "n=many: n is a number"),
+        (("--try", "form=wild"), "form"),
+        (("--batch",), "--batch"),
+        (("--limit", "20"), "7 documents, and tuning needs 12"),
+        (("--labels", "none.jsonl"), "none.jsonl"),
+    ],
+)
+def test_what_cannot_be_tried_is_told_before_anything_is_asked(geval, server, rows, words, told) -> None:
+    code, _, err = ask(geval, *words)
+    assert code == 2
+    assert told in err
+    assert not server.requests
+
+
+def test_two_models_and_their_jury(geval, server: Server, rows: list[dict]) -> None:
+    def handler(request: dict) -> dict:
+        quality = float(re.findall(r"<(\d\.\d\d)>", request["messages"][-1]["content"])[-1])
+        rng = random.Random(f"{quality}{request['model']}")
+        return completion(*[f"Rating: {min(5, max(1, round(quality + rng.gauss(0, 1))))}"] * request.get("n", 1))
+
+    server.handler = handler
+    code, out, err = ask(geval, "-m", "openai/other", "--try", "n=1,readout=samples", "--budget", 4000, "--json")
+    assert code in (0, 3), err
+    trials = {(each["candidate"], each["model"]): each for each in json.loads(out)["trials"]}
+    jury = trials["jury of 2", None]
+    alone = [trials["default", model] for model in ("openai/judge", "openai/other")]
+    assert jury["per_1000"]["requests"] == sum(each["per_1000"]["requests"] for each in alone)
+    assert jury["r"] > min(each["r"] for each in alone)
