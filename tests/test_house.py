@@ -20,7 +20,15 @@ else:
 
 ROOT = Path(__file__).parents[1]
 CORE = "geval_adapters"
-ADAPTERS = ("inspect_geval", "langchain_geval", "lm_eval_geval", "pytest_geval", "ray_geval")
+ADAPTERS = (
+    "inspect_geval",
+    "langchain_geval",
+    "lm_eval_geval",
+    "promptfoo_geval",
+    "pytest_geval",
+    "ray_geval",
+    "trl_geval",
+)
 
 FLOORS = [
     ["errors"],
