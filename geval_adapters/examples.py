@@ -83,9 +83,9 @@ class Shots:
         free = (each for each in self._line if each not in chosen and each.marks.isdisjoint(secret))
         return min(free, key=lambda each: (abs(each.step - step), not each.marks.isdisjoint(marked)), default=None)
 
-    def beside(self, sample: Sample) -> list[Example]:
-        """The examples that are shown before a sample; fewer where the others would give it away."""
-        secret = marks(sample)
+    def beside(self, *samples: Sample) -> list[Example]:
+        """The examples that are shown before samples; fewer where the others would give one of them away."""
+        secret = frozenset[str]().union(*map(marks, samples))
         chosen = list(self._drawn)
         for number, each in enumerate(self._drawn):
             if each and not each.marks.isdisjoint(secret):

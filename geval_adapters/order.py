@@ -44,7 +44,7 @@ def in_prefix_order(samples: Iterable[Sample], criterion: Criterion, at_once: in
     ['1', '2', '3', '5', '4']
     """
     number = 0
-    for chunk in _chunks(samples):
+    for chunk in chunks(samples):
         groups: dict[tuple[str, ...], list[tuple[int, Sample]]] = {}
         for sample in chunk:
             groups.setdefault(tuple(surroundings(criterion, sample).values()), []).append((number, sample))
@@ -57,13 +57,13 @@ def in_prefix_order(samples: Iterable[Sample], criterion: Criterion, at_once: in
         yield from (each for _, each in sorted(placed, key=lambda pair: pair[0]))
 
 
-def _chunks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-    """`AHEAD` samples at a time, or what came in `PATIENCE` seconds."""
-    chunk: list[Sample] = []
+def chunks(things: Iterable[T], most: int = AHEAD, least: int = 1) -> Iterator[list[T]]:
+    """`most` at a time, or what came in `PATIENCE` seconds, but no fewer than `least` while there are more."""
+    chunk: list[T] = []
     end = time.monotonic() + PATIENCE
-    for sample in samples:
-        chunk.append(sample)
-        if len(chunk) == AHEAD or time.monotonic() > end:
+    for each in things:
+        chunk.append(each)
+        if len(chunk) >= most or (len(chunk) >= least and time.monotonic() > end):
             yield chunk
             chunk, end = [], time.monotonic() + PATIENCE
     if chunk:

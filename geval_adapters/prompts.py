@@ -108,14 +108,14 @@ class Prompt:
 
     def texts(self, sample: Sample) -> tuple[str, ...]:
         """All texts that the judge sees with a sample, those of examples included."""
-        return (*self.shown(sample).values(), *(text for each in self._beside(sample) for _, text in each["shown"]))
+        return (*self.shown(sample).values(), *(text for each in self.beside(sample) for _, text in each["shown"]))
 
-    def _beside(self, sample: Sample) -> list[dict[str, Any]]:
-        """What the judge sees of each example: tags and texts, and the score in the scale's own words."""
+    def beside(self, *samples: Sample) -> list[dict[str, Any]]:
+        """What the judge sees of each example beside samples: tags, texts, and the score in the scale's own words."""
         scale = self.criterion.scale
         words = {value: word for word, value in scale.words.items()} if scale.worded else {}
         seen = []
-        for each in self.examples.beside(sample) if self.examples else ():
+        for each in self.examples.beside(*samples) if self.examples else ():
             text = Sample(each.output, source=each.source, context=each.context, reference=each.reference)
             score = nearest(scale, each.score)
             seen.append({"shown": tuple(self.shown(text).items()), "score": words.get(score, f"{score:g}")})
@@ -150,7 +150,7 @@ class Prompt:
             given = {name: text for name, text in zip(PUBLISHED, texts, strict=True) if text is not None}
             values = shielded(given, self.control_tokens, tags_of(self.template))
             return render(self.template, values)
-        values = self._own_words | {"examples": self._beside(sample), "shown": self.shown(sample).items()}
+        values = self._own_words | {"examples": self.beside(sample), "shown": self.shown(sample).items()}
         return render(shipped_text("rate.jinja"), values)
 
     @cached_property

@@ -42,6 +42,8 @@ class Recipe:
     persona: Persona | None = None
     control_tokens: ControlTokens = "inert"
     together: bool = False
+    per_request: int = 1
+    rounds: int | None = None
     origin: str = field(default="", compare=False)
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"extra": "forbid"}
@@ -56,11 +58,24 @@ class Recipe:
             raise InputError(f"temperature must be 0 or more, got {self.temperature:g}")
         if self.adaptive is not None and not 0 < self.adaptive < 1:
             raise InputError(f"adaptive is a share of the scale's range, between 0 and 1, got {self.adaptive:g}")
+        if self.per_request < 1 or (self.rounds is not None and self.rounds < 1):
+            raise InputError(f"per_request and rounds must be at least 1, got {self.per_request} and {self.rounds}")
+        if not self.batched:
+            return
+        if self.n is not None or self.adaptive is not None:
+            raise InputError("samples that share a request are asked about in rounds: set rounds, not n or adaptive")
+        if len(self.forms) > 1:
+            raise InputError(f"samples that share a request are rated in one form, not {self.form}")
 
     @property
     def forms(self) -> tuple[Form, ...]:
         """The forms whose ratings are averaged, mostly one."""
         return tuple(one_of("form", form, FORMS) for form in self.form.split("+"))
+
+    @property
+    def batched(self) -> bool:
+        """Whether samples share requests, in rounds."""
+        return self.per_request > 1 or self.rounds is not None
 
     def sequential(self, scale: Scale) -> Sequential | None:
         """When to stop sampling an item of this scale; None for never before `n`."""

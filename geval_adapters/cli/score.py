@@ -70,6 +70,12 @@ def score(
     target_error: Annotated[float, typer.Option(help="Clear for --adaptive, as a share of the scale's range.")] = 0.1,
     off_grid: Annotated[OffGrid, choice(of=OFF_GRID, help="A value between two steps.")] = "keep",
     scale: Annotated[str | None, typer.Option(help="Another scale than the criterion's, as in 1-10.")] = None,
+    per_request: Annotated[
+        int | None, typer.Option(min=1, help="Samples that share a request, each rated on a line of its own.")
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="How often each is rated then, in other company every time.")
+    ] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: PromptFileOption = None,
     control_tokens: ControlTokensOption = "inert",
@@ -101,6 +107,7 @@ def score(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
             readout=readout, adaptive=target_error if adaptive else None, off_grid=off_grid, explain=explain,
             prompt_file=prompt_file, examples=shown, control_tokens=control_tokens,
+            per_request=per_request, rounds=rounds,
         )  # fmt: skip
 
     gevals = [rated_by(name) for name in dict.fromkeys(criterion)]

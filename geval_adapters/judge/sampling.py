@@ -71,6 +71,7 @@ class Sampled:
         model: which model gave them, where that varies.
         without: parameters that the model did not get, because it does not take them.
         served: the models and fingerprints that the provider names for them, each once.
+        replies: all of them.
     """
 
     combined: Combined
@@ -84,6 +85,7 @@ class Sampled:
     model: str | None
     without: frozenset[str]
     served: tuple[str, ...] = ()
+    replies: tuple[Reply, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -369,17 +371,18 @@ class _Replies:
         unread = tuple((reply.text, reading.error or "") for (_, reply), reading in missed if reading.score is None)
         served = tuple(sorted({reply.served for _, reply in self.replies if reply.served}))
         said = (first.text, unread, first.reasoning, first.cut)
-        return Sampled(combine(readings), *said, method, n, self.usage, self.model, self.without, served)
+        replies = tuple(reply for _, reply in self.replies)
+        return Sampled(combine(readings), *said, method, n, self.usage, self.model, self.without, served, replies)
 
 
 def _read(question: Question, reply: Reply, logprobs: bool) -> Reading:
     reading = question.read(reply, logprobs)
-    if error := _why_unread(reply, reading, logprobs):
+    if error := why_unread(reply, reading, logprobs):
         return replace(reading, score=None, error=error)
     return reading
 
 
-def _why_unread(reply: Reply, reading: Reading, logprobs: bool) -> str | None:
+def why_unread(reply: Reply, reading: Reading, logprobs: bool) -> str | None:
     """What the reply itself tells of why it cannot be read."""
     if reply.error:
         return reply.error

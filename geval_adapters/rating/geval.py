@@ -23,6 +23,7 @@ from ..judged import judged
 from ..order import InputOrder, Placed, in_prefix_order
 from ..recipes import Persona, Recipe, StepsFrom
 from ..samples import Sample, SampleLike, to_sample
+from .batchwise import Batchwise
 from .pointwise import Pointwise
 from .rating import Rating
 from .rubric import ByItems
@@ -54,6 +55,8 @@ class GEval:
         control_tokens: control tokens of chat templates (`<|im_end|>`, `[INST]`) in a sample are made `inert`, or
             `kept`, as rating texts about them needs it.
         together: by a rubric: ask about all of its items in one request, instead of one request for each.
+        per_request: how many samples share a request, each rated on a line of its own; 1 by default.
+        rounds: how often each is rated, in other company every time; the mean is its rating.
         options: passed to `LiteLLMJudge`: api_base, api_key, concurrency, timeout, retries, direct, rpm, tpm, max_cost,
             max_requests, router.
 
@@ -86,6 +89,8 @@ class GEval:
         examples: Shots | None = None,
         control_tokens: ControlTokens | None = None,
         together: bool = False,
+        per_request: int | None = None,
+        rounds: int | None = None,
         **options: Any,
     ) -> None:
         if form is None and recipe is None and prompt_file:
@@ -94,6 +99,7 @@ class GEval:
             recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature, readout=readout,
             off_grid=off_grid, adaptive=adaptive, persona=persona, control_tokens=control_tokens,
             together=together or None,
+            per_request=per_request, rounds=rounds,
         )  # fmt: skip
         self.criterion = find_criterion(criterion, self.recipe.scale)
         self.judge = judge_of(model, options)
@@ -106,6 +112,8 @@ class GEval:
         if criterion.by_items:
             if prompt_file or examples:
                 raise InputError(f"criterion {criterion.name!r} is a rubric: leave out prompt file and examples")
+            if recipe.batched:
+                raise InputError(f"criterion {criterion.name!r} is a rubric: leave out per_request and rounds")
             return ByItems(criterion, recipe, self.judge, explain)
         if recipe.together:
             raise InputError(f"together asks about all items of a rubric, which criterion {criterion.name!r} is not")
@@ -116,7 +124,8 @@ class GEval:
             prompts.Prompt(criterion, form, shown_steps, recipe.persona, template, examples, recipe.control_tokens)
             for form in recipe.forms
         ]
-        return Pointwise(criterion, recipe, self.judge, wordings, explain)
+        way = Batchwise if recipe.batched else Pointwise
+        return way(criterion, recipe, self.judge, wordings, explain)
 
     # --- rating ------------------------------------------------------------------------------------------------------
 

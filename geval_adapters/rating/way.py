@@ -28,10 +28,12 @@ class Way(ABC):
         explain: whether the rationale is let run.
         sampling: how often the judge is asked, and what its replies come to.
         together: how many samples a request can be about.
+        rounds: how often each of them is asked about then.
     """
 
     sampling: Sampling
     together: int = 1
+    rounds: int = 1
 
     def __init__(
         self, criterion: Criterion, recipe: Recipe, judge: Judge, wordings: Sequence[prompts.Prompt], explain: bool

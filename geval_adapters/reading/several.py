@@ -3,11 +3,14 @@ r"""The ratings of several samples in one reply, each on a line with its label."
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ..criteria import Criterion, OffGrid, Scale, ScaleLike
+from .candidates import Found
 from .distribution import Reading, unread
-from .text import LONGEST, read_text
+from .text import LONGEST, find, reading_of
+from .tokens import Content, distribution_at
 from .visible import visible
 
 
@@ -19,6 +22,9 @@ def read_many(
     *,
     off_grid: OffGrid = "keep",
     shown: Iterable[str] = (),
+    logprobs: Sequence[Mapping[str, Any]] | None = None,
+    begun: bool = False,
+    once: bool = False,
 ) -> dict[str, Reading]:
     r"""The rating behind each label, as judges give them that rate several samples at once (BatchEval, ACL 2024).
 
@@ -29,6 +35,11 @@ def read_many(
         reply: the judge's reply.
         labels: how the samples are called ("Sample1"), in any case.
         scale, criterion, off_grid, shown: as in `read_text`; decimal scores are kept unless `off_grid` says otherwise.
+        logprobs: the list under `logprobs.content`, as in `read_logprobs`: each rating is then the distribution at its
+            own tokens.
+        begun: whether the first label may have been written for the judge, so that the reply goes on behind it.
+        once: whether each label is to have one rating, in the labels' order. Two lines with different ratings for a
+            label, and lines that are out of order, are then no rating of those labels; all others are read.
 
     >>> reply = "Sample1: has 3 links.\nSample2: dull.\nSample1: 2.5\nSample2: 4"
     >>> found = read_many(reply, ["Sample1", "Sample2", "x"], "1-5")
@@ -36,21 +47,99 @@ def read_many(
     [2.5, 4.0, None]
     >>> found["x"].error
     "the reply has no 'x'"
+    >>> twice = read_many("Sample1: 2\nSample2: 4\nSample1: 5", ["Sample1", "Sample2"], "1-5", once=True)
+    >>> twice["Sample1"].error, twice["Sample2"].score
+    ("the reply rates 'Sample1' several times, as 2 and 5", 4.0)
     """
     scale = Scale.of(scale)
-    text = visible(reply, shown)
+    given = None if logprobs is None else Content.of(logprobs, reply)
+    if isinstance(given, str):
+        return dict.fromkeys(labels, unread(scale, given))
+    text = visible(given.text if given else reply, shown)
     if len(text) > LONGEST:
-        return {label: unread(scale, f"the reply has more than {LONGEST:,} characters") for label in labels}
-    names = {" ".join(label.lower().split()): label for label in labels}
-    ordered = sorted(names, key=len, reverse=True)
-    either = "|".join(r"\s*".join(map(re.escape, name.split())) for name in ordered)
-    marks = list(re.finditer(rf"(?im)(?<!\w)({either})(?!\w)[*_`\"\]) ]*[:=|\-–—]", text)) if ordered else []
+        return dict.fromkeys(labels, unread(scale, f"the reply has more than {LONGEST:,} characters"))
+    ratings: dict[str, list[_Rating]] = {label: [] for label in labels}
     found = {label: unread(scale, f"the reply has no {label!r}") for label in labels}
-    ends = [*(mark.start() for mark in marks), len(text)][1:]
-    spelled = {re.sub(r"\s", "", name): label for name, label in names.items()}
-    for mark, end in zip(marks, ends, strict=True):
-        label = spelled[re.sub(r"\s", "", mark[1].lower())]
-        reading = read_text(text[mark.end() : end], scale, "analyze_rate", criterion, off_grid=off_grid)
-        if reading.score is not None or found[label].score is None:
-            found[label] = reading
+    for label, start, end in passages(text, labels, begun):
+        rating = _rating(text, start, end, scale, criterion)
+        if isinstance(rating, str):
+            found[label] = unread(scale, rating)
+        else:
+            ratings[label].append(rating)
+    chosen: dict[str, int] = {}
+    for label, several in ratings.items():
+        lines = [each for each in several if each.bare] if once else []
+        if len({each.found.value for each in lines}) > 1:
+            said = " and ".join(dict.fromkeys(each.found.text for each in lines))
+            found[label] = unread(scale, f"the reply rates {label!r} several times, as {said}")
+            continue
+        for each in lines[:1] or several:
+            reading = reading_of(each.found, scale, off_grid)
+            if given and reading.score is not None:
+                reading = distribution_at(given, each.found, scale, off_grid).reading
+            if reading.score is not None or found[label].score is None:
+                found[label], chosen[label] = reading, each.found.start
+    for label in _out_of_order(chosen) if once else ():
+        found[label] = unread(scale, f"the reply rates {label!r} out of order, so that it may mean another")
     return found
+
+
+def passages(text: str, labels: Sequence[str], begun: bool = False) -> Iterator[tuple[str, int, int]]:
+    r"""Where what is said of each label begins and ends, in the order of the text.
+
+    A label that ends in a number is also ended by others of its kind that are none of these.
+
+    >>> list(passages("A1: 4\nA2: 3\nA3: 1", ["A1", "A2"]))
+    [('A1', 3, 6), ('A2', 9, 12)]
+    """
+    names = {re.sub(r"[\s_]+", "", label.lower()): label for label in labels}
+    words = {re.sub(r"\d+$", r"\\d+", r"[\s_]*".join(map(re.escape, label.lower().split()))) for label in labels}
+    either = "|".join(sorted(words, key=len, reverse=True))
+    marks = list(re.finditer(rf"(?im)(?<![^\W_])({either})(?!\w)[*_`\"\]>) ]*[:=|\-–—]", text)) if words else []
+    spelled = [names.get(re.sub(r"[\s_]+", "", mark[1].lower())) for mark in marks]
+    if begun and labels and (not spelled or spelled[0] != labels[0]):
+        yield labels[0], 0, marks[0].start() if marks else len(text)
+    ends = [*(mark.start() for mark in marks), len(text)][1:]
+    for label, mark, end in zip(spelled, marks, ends, strict=True):
+        if label is not None:
+            yield label, mark.end(), end
+
+
+class _Rating(NamedTuple):
+    """A rating, and whether it is what its line begins with, so that the line is there for it."""
+
+    found: Found
+    bare: bool
+
+
+_LED = re.compile(r"[\W_]*(?:(?:rating|score)[\W_]*)?", re.IGNORECASE)
+
+
+def _rating(text: str, start: int, end: int, scale: Scale, criterion: Criterion | str | None) -> _Rating | str:
+    """The rating in a passage: that which its first line begins with, else the last of all."""
+    passage = text[start:end]
+    line = passage[: len(passage) - len(passage.lstrip())] + passage.lstrip().partition("\n")[0]
+    first = find(line, scale, "analyze_rate", criterion)
+    led = _LED.match(line)
+    if not isinstance(first, str) and led and first.start <= led.end():
+        return _Rating(first._replace(start=start + first.start), bare=True)
+    found = find(passage, scale, "analyze_rate", criterion)
+    return found if isinstance(found, str) else _Rating(found._replace(start=start + found.start), bare=False)
+
+
+def _out_of_order(places: Mapping[str, int]) -> list[str]:
+    """The labels that keep the places from rising: those that are not in every longest series which does rise."""
+    rising = list(places.items())
+    before = [0] * len(rising)
+    behind = [0] * len(rising)
+    for at, (_, place) in enumerate(rising):
+        before[at] = 1 + max((before[i] for i in range(at) if rising[i][1] < place), default=0)
+    for at in reversed(range(len(rising))):
+        behind[at] = 1 + max((behind[i] for i in range(at + 1, len(rising)) if rising[i][1] > rising[at][1]), default=0)
+    longest = max(before, default=0)
+    ranks = [before[at] for at in range(len(rising)) if before[at] + behind[at] - 1 == longest]
+    return [
+        label
+        for at, (label, _) in enumerate(rising)
+        if before[at] + behind[at] - 1 < longest or ranks.count(before[at]) > 1
+    ]

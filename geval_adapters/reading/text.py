@@ -53,6 +53,11 @@ def read_text(
     found = find(reply, scale, form, criterion, shown)
     if isinstance(found, str):
         return unread(scale, found)
+    return reading_of(found, scale, off_grid)
+
+
+def reading_of(found: Found, scale: Scale, off_grid: OffGrid) -> Reading:
+    """A rating that was found as a reading."""
     value = scale.place(found.value, off_grid) if found.value is not None else None
     if value is None:
         return unread(scale, f"the rating {found.text} is not on the scale {scale}")

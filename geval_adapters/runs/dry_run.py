@@ -109,7 +109,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
         cost_batch=judge.price(prompt, 0, 0, completion, batch=True) if has_batches(judge.name) else None,
         batch_is_half=not knows_batch_price(judge.name),
         thinks=bool(facts(judge.name).get("supports_reasoning")),
-        readout="log-probabilities" if reads_logprobs else f"{n} samples",
+        readout="log-probabilities" if reads_logprobs else f"{n * geval.way.rounds} samples",
         images=images,
     )
 
