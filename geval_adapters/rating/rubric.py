@@ -13,8 +13,8 @@ from ..errors import InputError
 from ..judge.base import Judge, Reply, Usage
 from ..judge.loops import concurrently
 from ..judge.sampling import Question, Sampled, Sampling
+from ..messages import common_prefix
 from ..order import in_prefix_order
-from ..prompts import common_prefix
 from ..reading.distribution import Reading
 from ..reading.rationale import rationale
 from ..reading.text import read_text

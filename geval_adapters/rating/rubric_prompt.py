@@ -10,7 +10,8 @@ from typing import Any
 from ..criteria import Criterion, digest
 from ..errors import InputError, one_of
 from ..fence import CONTROL_TOKENS, ControlTokens, shielded
-from ..prompts import BLANK, Messages, check, render, shipped_text, surroundings, wording
+from ..messages import Messages
+from ..prompts import BLANK, check, render, shipped_text, surroundings, wording
 from ..rubrics import RubricItem
 from ..samples import Sample
 
