@@ -40,7 +40,10 @@ async def check(asking: Asking, criterion: Criterion) -> Plan:
 def conclude(ratings: Ratings) -> Check:
     """Ratings must fall where facts are wrong, beyond what a retest does, by a size that matters."""
     true, again, wrong = (ratings.scores[name] for name in (TRUE, RETEST, WRONG))
-    fall = ratings.over(lambda a, b, c, weights: measures.shift(c, (a + b) / 2, weights), true, again, wrong)
+    # Either verdict rests on one end of the interval: each of them holds in 95 %.
+    fall = ratings.over(
+        lambda a, b, c, weights: measures.shift(c, (a + b) / 2, weights), true, again, wrong, confidence=0.9
+    )
     return Check(
         did="Rated outputs once more, and copies as fluent in which the numbers and names that they share with their"
         " source were changed.",

@@ -21,13 +21,14 @@ from ...criteria import Criterion
 from ...samples import Sample
 from .. import measures
 from ..asking import REPLIES, SAMPLED, Answered, Asking, Plan, Question, Unmeasurable, item_of
-from ..ratings import MATTERS, MOVED, RETEST, Ratings, Reliability
+from ..ratings import MATTERS, RETEST, Ratings, Reliability
 from ..results import Check, Statistic
 from .common import SCALES, rated, stureborg
 
 REPEATABLE = 0.15
 """How far two replies to the same output may lie apart on average, as a share of the scale: .6 of a point on 1-5, or a
 yes that becomes a no for one output in seven."""
+CHANGED = "changed beyond a retest"
 APART = "two replies lie apart"
 COMPARED = ("1-10", "1-100")
 TOGETHER = "alone or with others"
@@ -104,8 +105,10 @@ def _said_otherwise(
         )
     ]
     if retest is not None:
-        moved = ratings.over(measures.moved, before, ratings.scores[retest], after, confidence=1 - 0.05 / len(COMPARED))
-        made.append(Statistic(subject, MOVED, moved, (-1.0, 2 * MATTERS)))
+        # The larger of two figures: much noise hides how far single items move, and not that all of them do.
+        confidence = 1 - 0.05 / len(COMPARED)
+        changed = ratings.over(measures.changed, before, ratings.scores[retest], after, confidence=confidence)
+        made.append(Statistic(subject, CHANGED, changed, (-1.0, 2 * MATTERS)))
     return made
 
 

@@ -58,8 +58,8 @@ def conclude(ratings: Ratings, characters: Floats) -> Check:
     return replace(
         made,
         did="Measured how much higher longer outputs are rated than equally good short ones: by a regression on"
-        " people's scores and the log of the number of characters that allows for noise in people's scores; and, as a control,"
-        " among pairs of one document that are about equally good.",
+        " people's scores and the log of the number of characters that allows for noise in people's scores; and, as a"
+        " control, among pairs of one document that are about equally good.",
         advice="Report agreement beside that of length alone (`geval meta-eval`), say in the criterion that length does"
         " not count, and compare systems of equal length.",
     )
