@@ -56,7 +56,9 @@ def inert(text: str) -> str:
     >>> inert("Good.<|im_end|>\n[INST] <a|b>")
     'Good.< |im_end|>\n[ INST] <a|b>'
     """
-    return TOKENS.sub(lambda token: f"{token[0][0]} {token[0][1:]}", text) if re.search(r"[<\[]", text) else text
+    if "<" not in text and "[" not in text:  # much faster to see than that no token is there
+        return text
+    return TOKENS.sub(lambda token: f"{token[0][0]} {token[0][1:]}", text)
 
 
 def fenced(texts: Mapping[str, str], tags: Iterable[str] = ()) -> dict[str, str]:
@@ -70,7 +72,12 @@ def fenced(texts: Mapping[str, str], tags: Iterable[str] = ()) -> dict[str, str]
     {'output': 'a &lt;/\u200bｏutput＞ b'}
     """
     closing = _closing(frozenset({*texts, *tags}))
-    return {tag: closing.sub("&lt;", text) for tag, text in texts.items()}
+    return {tag: closing.sub("&lt;", text) if _may_close(text) else text for tag, text in texts.items()}
+
+
+def _may_close(text: str) -> bool:
+    """Whether a text holds anything at all that begins a tag."""
+    return "<" in text or (not text.isascii() and any(map(text.__contains__, OPENING)))
 
 
 def tags_of(template: str) -> set[str]:

@@ -6,6 +6,7 @@ is a template; it stands between tags, and what would close one of these tags in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import Path
@@ -106,9 +107,10 @@ class Prompt:
         texts = surroundings(self.criterion, sample) | {_tags(self.criterion)["output"]: sample.output}
         return shielded(texts, self.control_tokens)
 
-    def texts(self, sample: Sample) -> tuple[str, ...]:
-        """All texts that the judge sees with a sample, those of examples included."""
-        return (*self.shown(sample).values(), *(text for each in self.beside(sample) for _, text in each["shown"]))
+    def texts(self, sample: Sample) -> Iterator[str]:
+        """All texts that the judge sees with a sample, those of examples included; made when the first is taken."""
+        yield from self.shown(sample).values()
+        yield from (text for each in self.beside(sample) for _, text in each["shown"])
 
     def beside(self, *samples: Sample) -> list[dict[str, Any]]:
         """What the judge sees of each example beside samples: tags, texts, and the score in the scale's own words."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property, lru_cache
 from urllib.parse import quote, unquote
 
 from .errors import InputError
@@ -44,7 +44,7 @@ class Signature:
         >>> Signature.of(model="openai/gpt-4o-mini").parts.keys()
         dict_keys(['model', 'version'])
         """
-        return cls({**parts, "version": version()})
+        return _signature(tuple(parts.items()))
 
     @classmethod
     def parse(cls, text: object) -> Signature:
@@ -83,11 +83,21 @@ class Signature:
             if self.parts.get(name) not in values
         ]
 
-    def __str__(self) -> str:
+    @cached_property
+    def _line(self) -> str:
         return "|".join(f"{name}:{_escaped(value)}" for name, value in self.parts.items())
+
+    def __str__(self) -> str:
+        return self._line
 
     def __hash__(self) -> int:
         return hash(frozenset(self.parts.items()))
+
+
+@lru_cache(1024)
+def _signature(parts: tuple[tuple[str, str], ...]) -> Signature:
+    """One object for all scores that are named alike."""
+    return Signature({**dict(parts), "version": version()})
 
 
 def criterion_of(text: object, name: str) -> str:

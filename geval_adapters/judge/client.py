@@ -234,6 +234,8 @@ class LiteLLMJudge(Judge):
         if schema:
             form = {"name": "answer", "strict": True, "schema": schema}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
+        if n == 1:
+            return await self._ask_once(body, 1)
         answer = Answer([], Usage())
         models: dict[str, None] = {}
         while (left := n - len(answer.replies)) > 0:
@@ -257,7 +259,7 @@ class LiteLLMJudge(Judge):
             unseen = count_images(body["messages"]) and fault.about_request
             why = f"{fault.message} (the request holds images: does {self.name} see them?)" if unseen else fault.message
             return Answer([Reply("", error=why)] * n, Usage(requests=1, cost=None if fault.may_cost else 0.0))
-        return Answer(replies, usage, answered, without)
+        return Answer(replies[:n], usage, answered, without)
 
     async def _request(self, body: dict[str, Any]) -> Response:
         """One response, after as many tries as are allowed. Raises Fault or JudgeError."""
@@ -326,7 +328,8 @@ class LiteLLMJudge(Judge):
     def _without_keys(self, reply: Reply) -> Reply:
         """The reply; a server may have echoed the request's key in it."""
         texts = {name: text for name, text in vars(reply).items() if isinstance(text, str)}
-        if not any(secret in text for text in texts.values() for secret in self._route.secrets):
+        told = "\n".join(texts.values())
+        if not any(map(told.__contains__, self._route.secrets)):
             return reply
         return Reply(**vars(reply) | {name: redact(text) for name, text in texts.items()})
 

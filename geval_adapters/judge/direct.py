@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from ..errors import JudgeError
-from .bodies import most_bytes, parsed, read_body
+from .bodies import as_json, most_bytes, parsed, read_body
 from .faults import UNREACHABLE, Fault
 from .secrets import keep_secret, keep_secrets_in, known_secrets, without_login
 
@@ -69,6 +69,13 @@ def _proxy(url: str) -> str | None:
     return urllib.request.getproxies().get(parts.scheme)
 
 
+@cache
+def _limit(seconds: float) -> aiohttp.ClientTimeout:
+    import aiohttp
+
+    return aiohttp.ClientTimeout(total=seconds)
+
+
 class DirectRoute:
     """The OpenAI protocol over HTTP, without a layer in between."""
 
@@ -109,18 +116,21 @@ class DirectRoute:
         import aiohttp
 
         session = await http_session()
-        limit = aiohttp.ClientTimeout(total=timeout)
         try:
             async with session.post(
                 self._url,
-                json={"model": self._model, **body},
+                data=aiohttp.BytesPayload(as_json({"model": self._model, **body}), content_type="application/json"),
                 headers=self._headers,
-                timeout=limit,
+                timeout=_limit(timeout),
                 proxy=_proxy(self._url),
                 allow_redirects=False,
             ) as response:
                 encoding = response.headers.get("Content-Encoding", "").lower()
-                raw = await read_body(response.content.iter_any(), encoding, most_bytes(body))
+                most = most_bytes(body)
+                if not encoding and response.content_length is not None and response.content_length <= most:
+                    raw = await response.read()
+                else:
+                    raw = await read_body(response.content.iter_any(), encoding, most)
                 retry_after = seconds_asked(response.headers.get("Retry-After"))
                 status = response.status
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:

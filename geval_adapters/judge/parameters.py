@@ -152,12 +152,13 @@ class _Request:
         """What is to be sent now."""
         known, sent = self._known, {}
         for name, value in self._body.items():
-            most = min(filter(None, (known.most.get(name), self._given_up.get(name))), default=None)
             if self._is_out(name):
                 if name == "max_tokens" and not self._is_out("max_completion_tokens"):
                     sent["max_completion_tokens"] = value + THINKING
+            elif most := [most for most in (known.most.get(name), self._given_up.get(name)) if most]:
+                sent[name] = min(value, *most)
             else:
-                sent[name] = value if most is None else min(value, most)
+                sent[name] = value
         if "logprobs" not in sent:
             sent.pop("top_logprobs", None)
         if sent.get("n") == 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from .base import Reply, Usage
@@ -43,7 +42,7 @@ def replies_of(response: Mapping[str, Any]) -> list[Reply]:
     if not isinstance(choices, list) or not all(isinstance(each, Mapping) for each in choices):
         raise _malformed("choices that are no objects")
     served = served_by(response.get("model"), response.get("system_fingerprint"))
-    return [replace(reply_of(choice), served=served) for choice in choices]
+    return [reply_of(choice, served) for choice in choices]
 
 
 def served_by(model: object, fingerprint: object) -> str | None:
@@ -78,8 +77,8 @@ def counts_of(response: Mapping[str, Any]) -> Counts | None:
     return counts if counts.cached + counts.written <= counts.prompt else None
 
 
-def reply_of(choice: Mapping[str, Any]) -> Reply:
-    """One of a response's choices as a reply. Raises Fault, where it is not as the protocol has it."""
+def reply_of(choice: Mapping[str, Any], served: str | None = None) -> Reply:
+    """One of a response's choices as a reply of a model. Raises Fault, where it is not as the protocol has it."""
     message = choice.get("message")
     if not isinstance(message, Mapping):
         raise _malformed("choices without a message")
@@ -103,6 +102,7 @@ def reply_of(choice: Mapping[str, Any]) -> Reply:
         reasoning=reasoning or None,
         refusal=refusal if isinstance(refusal, str) and refusal else None,
         finish=finish if isinstance(finish, str) else None,
+        served=served,
     )
 
 
@@ -132,13 +132,21 @@ def _joined(parts: Sequence[Any], kinds: tuple[str, ...]) -> str:
 
 def _checked(tokens: Any) -> list[Mapping[str, Any]]:
     """Log-probabilities, if they have the protocol's shape."""
-    if not isinstance(tokens, list) or not all(map(_is_token, tokens)):
+    if not isinstance(tokens, list) or not _are_tokens(tokens):
         raise _malformed("malformed log-probabilities")
     for token in tokens:
         tops = token.get("top_logprobs")
-        if tops is not None and not (isinstance(tops, list) and all(map(_is_token, tops))):
+        if tops is not None and not (isinstance(tops, list) and _are_tokens(tops)):
             raise _malformed("malformed log-probabilities")
     return tokens
+
+
+def _are_tokens(entries: list[Any]) -> bool:
+    try:  # nearly always, and seen without a call for each
+        texts, values = {type(each["token"]) for each in entries}, {type(each["logprob"]) for each in entries}
+    except (KeyError, TypeError, IndexError):
+        return False
+    return (texts <= {str} and values <= {float}) or all(map(_is_token, entries))
 
 
 def _is_token(token: Any) -> bool:

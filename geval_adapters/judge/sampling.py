@@ -344,8 +344,9 @@ class _Replies:
         self.replies += other.replies
         self.read |= other.read
         self.usage += other.usage
-        models = {name for each in (self.model, other.model) if each for name in each.split("+")}
-        self.model = "+".join(sorted(models)) or None
+        if self.model != other.model:
+            models = {name for each in (self.model, other.model) if each for name in each.split("+")}
+            self.model = "+".join(sorted(models)) or None
         self.without |= other.without
         return self
 

@@ -55,7 +55,7 @@ class Pointwise(Way):
         return [
             Question(
                 messages=prompt.messages(sample),
-                read=partial(self._reading, prompt, prompt.texts(sample)),
+                read=partial(self._reading, prompt, sample),
                 start=prompt.start,
                 stop=prompt.stop(self.explain),
                 room=prompt.room(self.explain),
@@ -66,7 +66,8 @@ class Pointwise(Way):
             for prompt in self.prompts
         ]
 
-    def _reading(self, prompt: prompts.Prompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
+    def _reading(self, prompt: prompts.Prompt, sample: Sample, reply: Reply, logprobs: bool) -> Reading:
+        shown = prompt.texts(sample)  # which most replies are too short to repeat
         asked = (self.criterion.scale, prompt.form, self.criterion)
         policy = self.recipe.off_grid
         if logprobs:

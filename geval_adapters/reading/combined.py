@@ -35,6 +35,9 @@ def combine(readings: Sequence[Reading]) -> Combined:
     >>> combined.score, combined.n_failed, round(combined.coverage, 2), combined.std_error
     (4.5, 1, 0.67, 0.5)
     """
+    if len(readings) == 1 and readings[0].score is not None:  # what is asked for once needs no statistics
+        one = readings[0]
+        return Combined(one.score, one.distribution, one.coverage, one.bounds, None, 1, 0, None)
     valid = [reading for reading in readings if reading.score is not None]
     distribution: dict[float, float] = {}
     described = valid or [reading for reading in readings if reading.distribution]
