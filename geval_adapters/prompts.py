@@ -110,6 +110,9 @@ class Prompt:
     def texts(self, sample: Sample) -> Iterator[str]:
         """All texts that the judge sees with a sample, those of examples included; made when the first is taken."""
         yield from self.shown(sample).values()
+    def texts(self, sample: Sample) -> Iterator[str]:
+        """All texts that the judge sees with a sample, those of examples included; made when the first is taken."""
+        yield from self.shown(sample).values()
         yield from (text for each in self.beside(sample) for _, text in each["shown"])
 
     def beside(self, *samples: Sample) -> list[dict[str, Any]]:
@@ -125,8 +128,7 @@ class Prompt:
 
     def shared(self, sample: Sample) -> int:
         """How many characters at the beginning of the message are the same for any output with this source."""
-        one, other = (self.text(replace(sample, output=output)) for output in (sample.output, ""))
-        return common_prefix(one, other)
+        return common_prefix(self.text(sample), self.text(replace(sample, output="")))
 
     def images(self, sample: Sample) -> list[int]:
         """The numbers of the sample's images that the judge is shown."""

@@ -236,8 +236,7 @@ class LiteLLMJudge(Judge):
             body["response_format"] = {"type": "json_schema", "json_schema": form}
         if n == 1:
             return await self._ask_once(body, 1)
-        answer = Answer([], Usage())
-        models: dict[str, None] = {}
+        answer, models = Answer([], Usage()), dict[str, None]()
         while (left := n - len(answer.replies)) > 0:
             share = min(left, most)
             alone = not answer.replies and (share > 1 or self.caches_what_is_marked)  # the others profit from its reply
@@ -253,8 +252,7 @@ class LiteLLMJudge(Judge):
     async def _ask_once(self, body: dict[str, Any], n: int) -> Answer:
         """As many of `n` replies as one request brings, at least one."""
         try:
-            sent = body | {"n": n} if n > 1 else body
-            (replies, usage, answered), without = await self.parameters.send(sent, self._request)
+            (replies, usage, answered), without = await self.parameters.send(body | {"n": n}, self._request)
         except Fault as fault:
             unseen = count_images(body["messages"]) and fault.about_request
             why = f"{fault.message} (the request holds images: does {self.name} see them?)" if unseen else fault.message
@@ -328,8 +326,7 @@ class LiteLLMJudge(Judge):
     def _without_keys(self, reply: Reply) -> Reply:
         """The reply; a server may have echoed the request's key in it."""
         texts = {name: text for name, text in vars(reply).items() if isinstance(text, str)}
-        told = "\n".join(texts.values())
-        if not any(map(told.__contains__, self._route.secrets)):
+        if not any(map("\n".join(texts.values()).__contains__, self._route.secrets)):
             return reply
         return Reply(**vars(reply) | {name: redact(text) for name, text in texts.items()})
 
