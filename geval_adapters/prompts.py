@@ -140,7 +140,8 @@ class Prompt:
         Raises:
             InputError: the sample lacks a field that the criterion needs, or an image's file is gone.
         """
-        return [user_message(self.text(sample), self.shown(sample).values(), sample.images)]
+        shown = self.shown(sample).values() if sample.images else ()
+        return [user_message(self.text(sample), shown, sample.images)]
 
     def text(self, sample: Sample) -> str:
         """The text for one sample, with a mark for each image.
@@ -152,8 +153,7 @@ class Prompt:
         if self.template is not None:
             texts = (sample.source, sample.context, sample.output, sample.output, sample.reference)
             given = {name: text for name, text in zip(PUBLISHED, texts, strict=True) if text is not None}
-            values = shielded(given, self.control_tokens, tags_of(self.template))
-            return render(self.template, values)
+            return render(self.template, shielded(given, self.control_tokens, tags_of(self.template)))
         values = self._own_words | {"examples": self.beside(sample), "shown": self.shown(sample).items()}
         return render(shipped_text("rate.jinja"), values)
 
