@@ -110,9 +110,6 @@ class Prompt:
     def texts(self, sample: Sample) -> Iterator[str]:
         """All texts that the judge sees with a sample, those of examples included; made when the first is taken."""
         yield from self.shown(sample).values()
-    def texts(self, sample: Sample) -> Iterator[str]:
-        """All texts that the judge sees with a sample, those of examples included; made when the first is taken."""
-        yield from self.shown(sample).values()
         yield from (text for each in self.beside(sample) for _, text in each["shown"])
 
     def beside(self, *samples: Sample) -> list[dict[str, Any]]:
