@@ -16,8 +16,11 @@ ROOT = Path(__file__).parent
 FRAMEWORKS = {"langchain": "langchain_classic", "lm_eval": "lm_eval", "ray": "ray"}
 APART = {"deepeval": "deepeval", "inspect": "inspect_ai", "mlflow": "mlflow", "opentelemetry": "opentelemetry.sdk"}
 """Adapter to the module of its framework; those `APART` are tested in the environment of the group `adapters`."""
+TOKENIZERS = Path(str(find_spec("litellm").origin)).parent / "litellm_core_utils" / "tokenizers"
+"""LiteLLM brings the encodings that other packages would fetch to count tokens."""
 
 os.environ |= {"DEEPEVAL_TELEMETRY_OPT_OUT": "YES", "MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true"}
+os.environ.setdefault("TIKTOKEN_CACHE_DIR", str(TOKENIZERS))
 
 
 def belongs(adapter: str) -> list[Path]:

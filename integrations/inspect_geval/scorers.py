@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from inspect_ai.model import ChatMessage, GenerateConfig, Model
@@ -27,7 +28,14 @@ SAID = ("p_first", "coverage", "bounds", "method", "n_valid", "n_failed", "error
 """What is kept of each verdict."""
 
 
-@metric
+def _name(scorer: str) -> str:
+    """What Inspect calls a scorer: it puts the package's name before it, but not in an editable install, which it knows
+    only by the distribution's name.
+    """
+    return scorer if {"site-packages", "dist-packages"} & {*Path(__file__).parts} else f"inspect_geval/{scorer}"
+
+
+@metric(name=_name("clustered_stderr"))
 def clustered_stderr(cluster: str = "doc_id") -> Metric:
     """Standard error of the mean where samples of one document belong together: Inspect's own, by an entry of the
     sample's metadata. A sample without it is a document of its own; where all are, it is the plain standard error.
@@ -50,7 +58,7 @@ def clustered_stderr(cluster: str = "doc_id") -> Metric:
     return value
 
 
-@scorer(metrics=[mean(), clustered_stderr()])
+@scorer(name=_name("geval"), metrics=[mean(), clustered_stderr()])
 def geval(
     criterion: CriterionLike,
     *,
@@ -94,7 +102,7 @@ def geval(
     return score
 
 
-@scorer(metrics={"*": [mean(), clustered_stderr()]})
+@scorer(name=_name("geval_criteria"), metrics={"*": [mean(), clustered_stderr()]})
 def geval_criteria(
     criteria: Sequence[CriterionLike],
     *,
@@ -138,7 +146,7 @@ def geval_criteria(
     return score
 
 
-@scorer(metrics=[mean(), clustered_stderr()])
+@scorer(name=_name("geval_pairwise"), metrics=[mean(), clustered_stderr()])
 def geval_pairwise(
     criterion: CriterionLike,
     *,

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import KEY, Server, completion, refusal
-from inspect_ai import Task, eval
+from inspect_ai import Task, eval, score
 from inspect_ai.dataset import Sample
 from inspect_ai.log import read_eval_log
-from inspect_ai.model import ModelOutput, get_model
+from inspect_ai.model import GenerateConfig, ModelOutput, get_model
 from inspect_ai.solver import generate
 
-from geval_adapters import GEval
-from inspect_geval import geval
+from geval_adapters import GEval, InputError
+from inspect_geval import geval, geval_criteria, geval_pairwise
 
 SAMPLES = [Sample(input=f"Question {n}?", target="Paris.", id=n, metadata={"doc_id": f"d{n % 4}"}) for n in range(8)]
 GRADER = "openai/gpt-4o-mini"
@@ -102,3 +104,105 @@ def test_what_is_not_rated_is_unscored_with_its_reason_and_in_no_mean(openai: Se
     one, two = said(log)[1:3]
     assert math.isnan(one.value) and one.metadata["unscored_reason"] == "grader_failed" and "flagged" in one.explanation
     assert math.isnan(two.value) and two.metadata["n_failed"] == 2 and two.metadata["unread"]
+
+
+def test_several_criteria_are_one_score_with_metrics_by_name(openai: Server):
+    def no_fluency(request: dict) -> dict:
+        text = request["messages"][-1]["content"]
+        return completion("I cannot say." if "Fluent" in text and "Question 3" in text else "Rating: 4")
+
+    openai.handler = no_fluency
+    log = run(geval_criteria(["coherence", "fluency"], n=1, value="normalized"), model_roles={"grader": GRADER})
+    by_name = {each.name: each for each in log.results.scores}
+    assert by_name["coherence"].scored_samples == 8 and by_name["coherence"].metrics["mean"].value == 0.75
+    assert (by_name["fluency"].scored_samples, by_name["fluency"].unscored_samples) == (7, 1)
+    score = log.samples[3].scores["geval_criteria"]
+    assert score.value["coherence"] == 0.75 and math.isnan(score.value["fluency"])
+    assert "fluency: " in score.explanation and score.metadata["coherence"]["signature"]
+
+
+def test_outputs_are_compared_with_the_target_in_both_orders(openai: Server):
+    openai.handler = lambda request: completion("A", logprobs=[{"A": 0.75, "B": 0.25}])
+    samples = [Sample(input="Which?", target="Paris.", id=1), Sample(input="Which?", id=2)]
+    log = run(geval_pairwise("coherence"), samples=samples, model_roles={"grader": GRADER})
+    compared, alone = said(log, "geval_pairwise")
+    assert compared.value == 0.5 and compared.metadata["flipped"] is True  # it likes what stands first
+    assert compared.metadata["there"]["p_first"] == 0.75
+    assert math.isnan(alone.value) and "no target" in alone.explanation
+
+
+def test_replies_come_as_choices_and_from_inspects_cache(openai: Server):
+    numbers = iter(range(1000))
+    openai.handler = lambda request: completion(
+        *[f"Rating: {1 + next(numbers) % 5}" for _ in range(request.get("n", 1))]
+    )
+    scorer = geval("coherence", n=4, readout="samples", config={"cache": True})
+    first, again = (run(scorer, samples=SAMPLES[:2], model_roles={"grader": GRADER}) for _ in range(2))
+    assert len(openai.requests) == 2 and openai.requests[0]["n"] == 4
+    assert [each.value for each in said(first)] == [each.value for each in said(again)]
+    assert said(again)[0].metadata["usage"]["from_cache"] == 4 and said(again)[0].metadata["usage"]["cost"] == 0
+
+
+def test_a_model_that_gives_one_choice_is_asked_again_and_its_cache_keeps_the_replies_apart():
+    numbers = iter(range(1, 1000))
+    grader = get_model(
+        "mockllm/model",
+        custom_outputs=lambda *_: ModelOutput.from_content("mockllm/model", f"Rating: {next(numbers) % 5 + 1}"),
+        config=GenerateConfig(cache=True, temperature=0.3),
+        memoize=False,
+    )
+    scorer = geval("coherence", n=5, readout="samples", model=grader)
+    first, again = (said(run(scorer, samples=SAMPLES[:1]))[0] for _ in range(2))
+    assert first.metadata["n_valid"] == 5 and sum(p > 0 for p in first.metadata["distribution"].values()) > 1
+    assert again.value == first.value
+    assert "temperature" in first.metadata["signature"]  # the model's own was kept, and the signature says so
+
+
+def test_a_refused_key_stops_the_evaluation_and_says_so(openai: Server, monkeypatch):
+    def refused(request: dict) -> dict:
+        raise refusal(401, f"Incorrect API key provided: {KEY}")
+
+    openai.handler = refused
+    answering = get_model("mockllm/model", custom_outputs=answer)
+    (log,) = eval(Task(SAMPLES, solver=generate(), scorer=geval("coherence", model=GRADER)), model=answering)
+    assert log.status == "error" and "JudgeError" in log.error.traceback and KEY not in log.error.message
+
+
+def test_without_a_grader_nothing_judges_itself():
+    answering = get_model("mockllm/model", custom_outputs=answer)
+    (log,) = eval(Task(SAMPLES, solver=generate(), scorer=geval("coherence")), model=answering)
+    assert log.status == "error" and "grader" in log.error.message
+
+
+def test_what_is_wrong_is_said_before_anything_runs():
+    with pytest.raises(InputError, match="coherense"):
+        geval("coherense_")
+    with pytest.raises(InputError, match="form"):
+        geval("coherence", form="essay")
+    with pytest.raises(InputError, match="goes past"):
+        geval("coherence", judge=GRADER, model=GRADER)
+    with pytest.raises(InputError, match="unknown field colour"):
+        geval("coherence", fields={"colour": "hue"})
+
+
+def test_a_log_is_scored_again_on_the_command_line_by_the_name_of_the_entry_point(openai: Server, tmp_path):
+    openai.handler = weighted
+    log = run(geval("fluency"), samples=SAMPLES[:2], model_roles={"grader": GRADER})
+    command = [
+        Path(sys.executable).with_name("inspect"), "score", log.location, "--scorer", "inspect_geval/geval",
+        "-S", "criterion=coherence", "-S", f"judge={GRADER}", "-S", "value=normalized", "--action", "append",
+        "--output-file", str(tmp_path / "again.eval"), "--display", "none",
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    again = read_eval_log(str(tmp_path / "again.eval"))
+    (name,) = set(again.samples[0].scores) - {"geval"}
+    assert again.samples[0].scores[name].value == (3.5 - 1) / 4
+    assert again.samples[0].scores[name].metadata["method"] == "logprobs"
+
+
+def test_scoring_in_python_takes_a_judge_of_ours(openai: Server):
+    openai.handler = weighted
+    log = run(geval("fluency", judge=GRADER), samples=SAMPLES[:2])
+    again = score(log, geval("coherence", judge=GRADER), action="overwrite")
+    assert said(again)[0].value == 3.5
