@@ -65,8 +65,9 @@ def tune(
         raise InputError("--max-requests: give --budget, which is the same here")
     chosen = find_criterion(criterion)
     data = reading.read(input, [chosen])
-    people = _people(labels, chosen, data)
-    samples = [sample for sample in data if sample.id in people]
+    parts = list(data.judged(chosen))
+    people = _people(labels, chosen, parts)
+    samples = [sample for sample in parts if sample.id in people]
     if not samples:
         raise InputError(f"{labels or input}: holds no scores of people by {chosen.name!r} for any of the samples")
     judges = replace(asking, max_requests=budget, batch=False).judges()

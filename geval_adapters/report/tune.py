@@ -17,7 +17,9 @@ def tuned_page(found: Tuned, command: str) -> str:
     """The same to look at."""
     from . import plots
 
-    drawn = [(each.candidate.name, each.r, None, None) for each in found.trials if each.r is not None]
+    several = len({each.candidate.model for each in found.trials}) > 1
+    names = [_name(each.candidate) if several else each.candidate.name for each in found.trials]
+    drawn = [(name, each.r, None, None) for name, each in zip(names, found.trials, strict=True) if each.r is not None]
     ends = [value for _, value, *_ in drawn]
     picture = plots.intervals(drawn, "r with people while choosing", span=plots.padded(ends)) if drawn else ""
     title = f"Ways of rating {found.criterion}, tried against people"
