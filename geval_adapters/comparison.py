@@ -10,14 +10,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .criteria import Criterion, find_criterion
-from .errors import InputError, blind
+from .errors import InputError
 from .fence import ControlTokens
 from .judge.base import Judge, Reply, Usage
 from .judge.judges import judge_of
 from .judge.loops import concurrently, run
 from .judge.sampling import Method, Question, Readout, Sampling
 from .judged import judged
-from .messages import count_images
 from .prompts import ComparisonPrompt, Kind
 from .reading.distribution import Reading
 from .reading.verdict import read_verdict, read_verdict_logprobs
@@ -230,11 +229,9 @@ class Comparer:
 
     async def averdict(self, first: Sample, second: Sample) -> Verdict:
         """The judge's answer about two candidates, shown in this order."""
-        if count_images(messages := self.prompt.messages(first, second)) and self.judge.sees() is False:
-            raise blind(self.judge.name)
         shown = tuple(self.prompt.shown(first, second).values())
         question = Question(
-            messages=messages,
+            messages=self.prompt.messages(first, second),
             read=partial(_read, shown),
             start=self.prompt.start,
             stop=None,

@@ -21,15 +21,11 @@ def user_message(text: str, shown: Iterable[str], images: Sequence[Image]) -> di
     {'role': 'user', 'content': 'Rate it.'}
     """
     parts: list[dict[str, Any]] = []
-    for number in numbers_shown(shown, images):
+    numbers = image_numbers("\n".join(shown)) if images else []
+    for number in sorted(number for number in numbers if number <= len(images)):
         parts.append({"type": "text", "text": f"[image {number}]:"})
         parts.append({"type": "image_url", "image_url": {"url": images[number - 1].url()}})
     return {"role": "user", "content": [*parts, {"type": "text", "text": text}] if parts else text}
-
-
-def numbers_shown(shown: Iterable[str], images: Sequence[Image]) -> list[int]:
-    """The numbers of the images whose marks stand in what is shown."""
-    return sorted(number for number in image_numbers("\n".join(shown)) if number <= len(images)) if images else []
 
 
 def text_of(message: Mapping[str, Any]) -> str:

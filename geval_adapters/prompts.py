@@ -17,7 +17,7 @@ from .criteria import FIELDS, Criterion, Form, Scale, digest, prompts_folder
 from .errors import InputError, one_of
 from .examples import Shots, nearest
 from .fence import CONTROL_TOKENS, ControlTokens, shielded, tags_of
-from .messages import Messages, common_prefix, numbers_shown, user_message
+from .messages import Messages, common_prefix, user_message
 from .samples import Sample
 from .structured import answer_schema
 
@@ -126,10 +126,6 @@ class Prompt:
     def shared(self, sample: Sample) -> int:
         """How many characters at the beginning of the message are the same for any output with this source."""
         return common_prefix(self.text(sample), self.text(replace(sample, output="")))
-
-    def images(self, sample: Sample) -> list[int]:
-        """The numbers of the sample's images that the judge is shown."""
-        return numbers_shown(self.shown(sample).values(), sample.images)
 
     def messages(self, sample: Sample) -> Messages:
         """The messages for one sample: the images that it shows, and the text.

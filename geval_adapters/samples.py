@@ -29,6 +29,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "id": ("id",),
     "doc_id": ("doc_id",),
     "system_id": ("system_id",),
+    "left_out": ("left_out",),
     "scores": ("scores", "human"),
     "rubric": ("rubric", "rubrics"),
 }
@@ -170,7 +171,8 @@ def sample_of(
         name: next((value for key in keys if (value := _value(row, key)) is not None), None)
         for name, keys in names.items()
     }
-    values |= text_fields(values, folder)
+    told = values.pop("left_out")
+    values |= ({} if told is None else {"left_out": told}) | text_fields(values, folder)
     del values["messages"]
     if values["output"] is None:
         raise InputError(f"no output {_columns(row)}; name the column with --field output=COLUMN")

@@ -76,6 +76,7 @@ def score(
     rounds: Annotated[
         int | None, typer.Option(min=1, help="How often each is rated then, in other company every time.")
     ] = None,
+    cut_at: Annotated[int | None, typer.Option(min=1, help="Characters of a conversation that are shown.")] = None,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: PromptFileOption = None,
     control_tokens: ControlTokensOption = "inert",
@@ -105,8 +106,8 @@ def score(
     def rated_by(name: str | Criterion, shown: Shots | None = None) -> GEval:
         return GEval(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
-            readout=readout, adaptive=target_error if adaptive else None, off_grid=off_grid, explain=explain,
-            prompt_file=prompt_file, examples=shown, control_tokens=control_tokens,
+            readout=readout, cut_at=cut_at, adaptive=target_error if adaptive else None, off_grid=off_grid,
+            explain=explain, prompt_file=prompt_file, examples=shown, control_tokens=control_tokens,
             per_request=per_request, rounds=rounds,
         )  # fmt: skip
 
@@ -120,7 +121,7 @@ def score(
     if dry_run:
         _show_estimates([estimate(each, judge, data.judged(each.criterion)) for each in gevals], as_json)
         return
-    if data.images:
+    if data.images and judge.sees() is False:
         for geval in gevals:
             geval.way.check_sight(data.judged(geval.criterion))
     warn_of_embedded(judge)

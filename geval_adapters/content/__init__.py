@@ -3,7 +3,7 @@
 from .conversation import CUT_AT, Conversation
 from .fields import last_turn, text_fields, turn_fields
 from .images import Image, image_numbers, renumbered
-from .messages import Turn
+from .messages import Turn, messages_in
 
 __all__ = [
     "CUT_AT",
@@ -12,6 +12,7 @@ __all__ = [
     "Turn",
     "image_numbers",
     "last_turn",
+    "messages_in",
     "renumbered",
     "text_fields",
     "turn_fields",

@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import InputError, brief
 from .conversation import Conversation, listed
 from .images import Album, unmarked
-from .messages import Block, Turn, call_text, is_call, messages_in, parts_of, plain_message, shown, turns_of
+from .messages import Block, Turn, call_text, compact, is_call, messages_in, parts_of, plain_message, shown, turns_of
 
 
 def text_fields(values: Mapping[str, Any], folder: Path | None = None) -> dict[str, Any]:
@@ -149,8 +149,9 @@ def _contexts(value: Any, album: Album) -> list[Any]:
 
 
 def _passage(value: Any, album: Album) -> Any:
-    if isinstance(value, Mapping) and "type" not in value:
-        value = next((value[name] for name in ("page_content", "text", "content") if name in value), value)
+    if isinstance(value, Mapping) and not str(value.get("type")).endswith(("text", "image", "image_url")):
+        texts = (value.get(name) for name in ("page_content", "text", "content"))
+        value = next((text for text in texts if isinstance(text, str)), compact(value))  # a tool's description, say
     if isinstance(value, int | float) and not isinstance(value, bool):
         value = str(value)
     passage = _text(getattr(value, "page_content", value), album)

@@ -17,7 +17,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import JudgeError
+from ..errors import JudgeError, blind
+from ..messages import count_images
 from .base import cache_folder
 
 SMOLLM2 = "smollm2"
@@ -114,7 +115,13 @@ def inert(text: str, name: str) -> str:
 
 
 def inert_messages(messages: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
-    """The same for each message."""
+    """The same for each message.
+
+    Raises:
+        JudgeError: there are images in them.
+    """
+    if count_images(messages):
+        raise blind(f"local/{name}")
     return [{**message, "content": inert(message["content"], name)} for message in messages]
 
 

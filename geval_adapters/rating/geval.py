@@ -39,6 +39,7 @@ class GEval:
         model: a LiteLLM model string, `local/…`, or a judge; the default is `$GEVAL_MODEL`, else the embedded judge.
         recipe: a published configuration (`prompts/recipes.yaml`) that the other arguments override.
         scale: another scale than the criterion's.
+        cut_at: another number of characters after which a conversation is cut, at turns, than the criterion's.
         form: how the judge answers, one of `criteria.FORMS`; two of them joined by `+` are averaged.
         steps: evaluation steps: `none`, those `stored` with the criterion, `auto` (written by the judge, once), or a
             list of them.
@@ -76,6 +77,7 @@ class GEval:
         *,
         recipe: str | None = None,
         scale: ScaleLike | None = None,
+        cut_at: int | None = None,
         form: str | None = None,
         steps: StepsFrom | Sequence[str] | None = None,
         n: int | None = None,
@@ -102,6 +104,8 @@ class GEval:
             per_request=per_request, rounds=rounds,
         )  # fmt: skip
         self.criterion = find_criterion(criterion, self.recipe.scale)
+        if cut_at is not None:
+            self.criterion = replace(self.criterion, cut_at=cut_at)
         self.judge = judge_of(model, options)
         self.way = self._way(explain, prompt_file, examples)
         self.steps_usage = Usage()
@@ -200,6 +204,8 @@ class GEval:
                     parts = [each if isinstance(each, Sample) else Sample("")]
                     unusable[number] = str(error)
                 for part in parts:
+                    if part.images and self.way.together > 1:
+                        unusable[number] = "images are judged in one sample at a time"
                     number += 1
                     if not as_completed:
                         order.expect(part)

@@ -51,7 +51,6 @@ class Pointwise(Way):
                 yield question, replies // len(self.prompts) + (index < replies % len(self.prompts))
 
     def _questions(self, sample: Sample, shares: bool) -> list[Question]:
-        self.check_sight([sample])
         return [
             Question(
                 messages=prompt.messages(sample),

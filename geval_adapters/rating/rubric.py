@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..judge.base import Judge, Reply, Usage
 from ..judge.loops import concurrently
 from ..judge.sampling import Question, Sampled, Sampling
-from ..messages import common_prefix
+from ..messages import common_prefix, text_of
 from ..order import in_prefix_order
 from ..reading.distribution import Reading
 from ..reading.rationale import rationale
@@ -91,7 +91,7 @@ class ByItems(Way):
                 start=prompt.start(items),
                 stop=prompt.stop(self.explain),
                 room=prompt.room(items, self.explain),
-                shared=self._shared(prompt, sample, messages[0]["content"]),
+                shared=self._shared(prompt, sample, text_of(messages[0])),
                 about=sample.id,
             )
             for prompt in self.wordings
@@ -101,7 +101,7 @@ class ByItems(Way):
         """How many characters at the beginning stand before any item of this sample."""
         if not self.judge.caches_what_is_marked:
             return 0
-        return common_prefix(content, prompt.messages(sample, {"Item1": RubricItem("\0")})[0]["content"])
+        return common_prefix(content, text_of(prompt.messages(sample, {"Item1": RubricItem("\0")})[0]))
 
     def _reading(self, prompt: RubricPrompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
         form: Form = "analyze_rate" if prompt.form == "analyze_rate" else "rate_explain"

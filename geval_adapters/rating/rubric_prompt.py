@@ -10,7 +10,7 @@ from typing import Any
 from ..criteria import Criterion, digest
 from ..errors import InputError, one_of
 from ..fence import CONTROL_TOKENS, ControlTokens, shielded
-from ..messages import Messages
+from ..messages import Messages, user_message
 from ..prompts import BLANK, check, render, shipped_text, surroundings, wording
 from ..rubrics import RubricItem
 from ..samples import Sample
@@ -85,14 +85,15 @@ class RubricPrompt:
             InputError: the sample lacks a field that the criterion needs.
         """
         words = {"noun": self._noun, "labels": list(items), "ask": wording("rubric")["ask"]}
+        shown = self.texts(sample, items)
         values = {
             "persona": wording("personas")[self.persona] if self.persona else "",
             "intro": wording("tasks")[self.criterion.task]["rubric"],
             "definition": self.criterion.definition,
-            "shown": self.texts(sample, items).items(),
+            "shown": shown.items(),
             "form": render(self._form["text"], words),
         }
-        return [{"role": "user", "content": render(shipped_text("rubric.jinja"), values)}]
+        return [user_message(render(shipped_text("rubric.jinja"), values), shown.values(), sample.images)]
 
     @property
     def _noun(self) -> str:

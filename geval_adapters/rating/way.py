@@ -9,7 +9,6 @@ from contextlib import aclosing
 
 from .. import prompts
 from ..criteria import Criterion, digest
-from ..errors import InputError, blind
 from ..judge.base import Judge, Usage
 from ..judge.loops import concurrently
 from ..judge.sampling import Question, Sampling
@@ -84,18 +83,10 @@ class Way(ABC):
         """All that would be asked about samples in this order, each with how many of the replies it is to give."""
 
     def check_sight(self, samples: Iterable[Sample]) -> None:
-        """See to it that the images in samples can be judged.
-
-        Raises:
-            JudgeError: the judge does not see.
-            InputError: it is asked about several samples at once.
-        """
+        """Raise JudgeError where images of one of the samples would be shown to a judge that does not see."""
         for sample in samples:
-            if sample.images and any(prompt.images(sample) for prompt in self.prompts):
-                if self.judge.sees() is False:
-                    raise blind(self.judge.name)
-                if self.together > 1:
-                    raise InputError(f"sample {sample.id or '?'}: images are judged in one sample at a time")
+            for question in self.questions([sample]) if sample.images else ():
+                question.check_sight(self.judge)
 
     def parts(self) -> dict[str, str]:
         """What a signature says of the settings, whatever comes out."""

@@ -6,7 +6,6 @@ import asyncio
 import warnings
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 from uuid import uuid4
@@ -17,10 +16,11 @@ from langchain_core.outputs import RunInfo
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.config import CONFIG_KEYS, get_config_list, patch_config
 
-from geval_adapters import Comparer, Comparison, Criterion, GEval, GEvalError, InputError, Judge, Rating
+from geval_adapters import Comparer, Comparison, Criterion, GEval, GEvalError, InputError, Judge, Rating, Sample, Usage
 from geval_adapters.judge import run
+from geval_adapters.judged import SEVERAL, judged
 
-from .inputs import CriteriaLike, ModelLike, as_criteria, as_judge, as_sample, as_text, split_options
+from .inputs import CriteriaLike, ModelLike, as_criteria, as_judge, as_sample, split_options
 
 Result = dict[str, Any]
 """What an evaluator returns: `score`, `value`, `reasoning`, and the rest of the rating, ready for JSON."""
@@ -204,9 +204,20 @@ class GEvalEvaluator(Evaluator, StringEvaluator):
 
     async def _result(self, value: Any, **fields: Any) -> Result:
         sample = as_sample(value, **fields)
-        ratings = await asyncio.gather(*(geval.arate(sample) for geval in self.gevals))
-        rows = [_rated(*pair) for pair in zip(ratings, self.criteria, strict=True)]
+        rows = await asyncio.gather(*(self._by_one(geval, sample) for geval in self.gevals))
         return together(rows, "ratings", {str(criterion.scale) for criterion in self.criteria})
+
+    async def _by_one(self, geval: GEval, sample: Sample) -> Result:
+        """The result by one criterion; where that judges each turn or context, the mean, and each in `parts`."""
+        parts = judged(sample, geval.criterion)
+        ratings = await asyncio.gather(*(geval.arate(part) for part in parts))
+        rows = [_rated(rating, geval.criterion) for rating in ratings]
+        if geval.criterion.judges not in SEVERAL:
+            return rows[0]
+        usage = sum((rating.usage for rating in ratings), Usage())
+        named = {"criterion": geval.criterion.name, "usage": vars(usage), "signature": rows[0]["signature"]}
+        result = together(rows, "parts", {str(geval.criterion.scale)}, by="id") if len(rows) > 1 else rows[0]
+        return result | named | {"parts": {row["id"]: row for row in rows}}
 
     def _evaluate_strings(self, **given: Any) -> Result:
         return self._evaluate_fields(**given)
@@ -248,7 +259,7 @@ class PairwiseGEvalEvaluator(Evaluator, PairwiseStringEvaluator):
         if not isinstance(value, Mapping) or value.get("prediction_b") is None:
             raise InputError("a comparison takes a mapping with prediction and prediction_b")
         first = as_sample(value, **fields)
-        second = replace(first, output=as_text(value["prediction_b"]) or "")
+        second = as_sample({**value, "prediction": value["prediction_b"]}, **fields)
         compared = await asyncio.gather(*(comparer.acompare(first, second) for comparer in self.comparers))
         rows = [_compared(*pair) for pair in zip(compared, self.criteria, strict=True)]
         result = together(rows, "comparisons")
@@ -306,7 +317,7 @@ def side(p_first: float | None) -> str | None:
     return "tie" if abs(p_first - 0.5) < 1e-9 else "A" if p_first > 0.5 else "B"
 
 
-def together(rows: Sequence[Result], name: str, scales: Collection[str] = ()) -> Result:
+def together(rows: Sequence[Result], name: str, scales: Collection[str] = (), by: str = "criterion") -> Result:
     """The result for one criterion, or that for several.
 
     That is the mean of the scores where all have one scale, so that a dict of one criterion and one of two give alike
@@ -314,8 +325,8 @@ def together(rows: Sequence[Result], name: str, scales: Collection[str] = ()) ->
     """
     if len(rows) == 1:
         return rows[0]
-    errors = [f"{row['criterion']}: {row['error']}" for row in rows if row["error"]]
-    reasons = [f"{row['criterion']}: {row['reasoning']}" for row in rows if row["reasoning"]]
+    errors = [f"{row[by]}: {row['error']}" for row in rows if row["error"]]
+    reasons = [f"{row[by]}: {row['reasoning']}" for row in rows if row["reasoning"]]
 
     def mean(figure: str) -> float | None:
         return None if errors else fmean(row[figure] for row in rows)
@@ -327,5 +338,5 @@ def together(rows: Sequence[Result], name: str, scales: Collection[str] = ()) ->
         "value": None,
         "reasoning": "\n".join(reasons) or None,
         "error": "\n".join(errors) or None,
-        name: {row["criterion"]: row for row in rows},
+        name: {row[by]: row for row in rows},
     }

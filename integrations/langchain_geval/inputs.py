@@ -13,10 +13,12 @@ from typing import Any
 from langchain_classic.chains.constitutional_ai.models import ConstitutionalPrinciple
 from langchain_classic.evaluation import Criteria, CriteriaEvalChain
 from langchain_core.messages import BaseMessage
-from langchain_core.prompt_values import PromptValue
+from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.runnables import Runnable
 
 from geval_adapters import Criterion, InputError, Judge, LiteLLMJudge, Sample, Scale, load_criteria
+from geval_adapters.content import messages_in
+from geval_adapters.samples import to_sample
 
 from .chat_model import ChatModelJudge
 
@@ -151,6 +153,8 @@ def _plain(value: object) -> str:
 def as_sample(value: object, **more: object) -> Sample:
     """A sample from a prediction, or from a mapping with `prediction` and what belongs to it.
 
+    Messages, as of a run of an agent or of a conversation, may be the prediction, the input, or `messages`.
+
     Raises:
         InputError: no prediction in a mapping.
 
@@ -161,9 +165,34 @@ def as_sample(value: object, **more: object) -> Sample:
         return value
     everything = {**(value if isinstance(value, Mapping) else {"prediction": value}), **more}
     given = {name: each for name, each in everything.items() if each is not None}
-    texts = {
-        field: as_text(next((given[name] for name in names if name in given), None)) for field, names in NAMES.items()
-    }
-    if texts["output"] is None:
+    found = {field: next((given[name] for name in names if name in given), None) for field, names in NAMES.items()}
+    fields = {field: as_passages(each) if field == "context" else as_told(each) for field, each in found.items()}
+    if fields["output"] is None and "messages" not in given:
         raise InputError(f"no prediction among {', '.join(map(repr, given)) or 'nothing'}; name it 'prediction'")
-    return Sample(**texts)  # type: ignore[arg-type]
+    return to_sample({**fields, "messages": given.get("messages")})
+
+
+def as_told(value: object) -> Any:
+    """A value of a chain as a sample takes it: messages and content parts as they are, anything else as text.
+
+    A single message that only says something is its text.
+
+    >>> as_told([AIMessage("Hello.")])[0].content, as_told(AIMessage("Hello."))
+    ('Hello.', 'Hello.')
+    """
+    if isinstance(value, BaseMessage):
+        plain = isinstance(value.content, str) and not getattr(value, "tool_calls", None)
+        return as_text(value) if plain else [value]
+    if isinstance(value, ChatPromptValue) and len(value.messages) > 1:
+        return value.messages
+    return value if messages_in(value) is not None or has_parts(value) else as_text(value)
+
+
+def as_passages(value: object) -> Any:
+    """A context as a sample takes it: a list, as of a retriever's documents, stays one; anything else is text."""
+    return value if isinstance(value, list) else as_text(value)
+
+
+def has_parts(value: object) -> bool:
+    """Whether a value is a content of several parts, as of text and images."""
+    return isinstance(value, list) and any(isinstance(each, Mapping) and "type" in each for each in value)

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import Runnable
 
 from geval_adapters import InputError, Sample
+from geval_adapters.samples import to_sample
 
 from .evaluators import GEvalEvaluator, PairwiseGEvalEvaluator, Result
-from .inputs import CriteriaLike, ModelLike, as_text, named_by_environment
+from .inputs import CriteriaLike, ModelLike, as_passages, as_told, named_by_environment
 
 if TYPE_CHECKING:
     from langsmith.schemas import Example, Run
@@ -39,7 +40,7 @@ class _SmithEvaluator:
         if unknown := set(self.columns) - set(KNOWN):
             raise InputError(f"unknown field {', '.join(sorted(unknown))}; a sample has {', '.join(KNOWN)}")
 
-    def _output(self, outputs: object) -> str:
+    def _output(self, outputs: object) -> Any:
         text = self._pick("output", outputs, whole=False)
         if text is None:
             keys = ", ".join(map(repr, outputs)) if isinstance(outputs, Mapping) else repr(outputs)
@@ -47,28 +48,31 @@ class _SmithEvaluator:
         return text
 
     def _sample(self, inputs: object, outputs: object, reference_outputs: object, context: object) -> Sample:
+        return to_sample(self._fields(inputs, outputs, reference_outputs, context))
+
+    def _fields(self, inputs: object, outputs: object, reference_outputs: object, context: object) -> dict[str, Any]:
         for given in (inputs, outputs, reference_outputs):
             if context is None and isinstance(given, Mapping):
                 context = given.get(self.columns.get("context", "context"))
-        return Sample(
-            self._output(outputs),
-            source=self._pick("source", inputs, whole=True),
-            reference=self._pick("reference", reference_outputs, whole=True),
-            context=as_text(context),
-        )
+        return {
+            "output": self._output(outputs),
+            "source": self._pick("source", inputs, whole=True),
+            "reference": self._pick("reference", reference_outputs, whole=True),
+            "context": as_passages(context),
+        }
 
-    def _pick(self, field: str, given: object, whole: bool) -> str | None:
-        """The field's text: the entry that is named for it, the only one, one with a known name, or the whole."""
+    def _pick(self, field: str, given: object, whole: bool) -> Any:
+        """The field's text or messages: the entry that is named for it, the only one, one with a known name, or all."""
         if not isinstance(given, Mapping):
-            return as_text(given)
+            return as_told(given)
         if field in self.columns:
-            return as_text(given.get(self.columns[field]))
+            return as_told(given.get(self.columns[field]))
         context = self.columns.get("context", "context")
         rest = {name: value for name, value in given.items() if name != context}
         known = next((rest[name] for name in KNOWN[field] if name in rest), None)
-        if known is None and rest and (whole or len(rest) == 1):
+        if known is None and rest and (whole or len(rest) == 1 or "messages" in rest):
             known = rest
-        return as_text(known)
+        return as_told(known)
 
 
 class SmithEvaluator(_SmithEvaluator):
@@ -102,9 +106,8 @@ class SmithComparer(_SmithEvaluator):
         p: dict[Any, list[float | None]] = {run.id: [] for run in runs}
         comments: dict[Any, list[str]] = {run.id: [] for run in runs}
         for a, b in combinations(runs, 2):
-            first = self._sample(inputs, a.outputs, references, None)
-            fields = {name: getattr(first, name) for name in ("source", "reference", "context")}
-            pair = {"prediction": first.output, "prediction_b": self._output(b.outputs), **fields}
+            fields = self._fields(inputs, a.outputs, references, None)
+            pair = {**fields, "prediction": fields.pop("output"), "prediction_b": self._output(b.outputs)}
             with _kept_local():
                 result = self.evaluator.evaluate(pair)
             score = result["score"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from geval_adapters import InputError, read_samples
-from geval_adapters.criteria import FIELDS
+from geval_adapters import InputError, Sample, read_samples
+from geval_adapters.criteria import FIELDS, find_criterion
 from geval_adapters.fence import shielded
+from geval_adapters.judged import judged
 from geval_adapters.prompts import render, shipped_text
 
 from .data import load
@@ -86,11 +87,20 @@ def outputs(
     if data is None:
         raise InputError("""no file of outputs: name it with --metadata '{"data": "outputs.jsonl"}'""")
     settings = _settings(judge, criterion, recipe)
-    samples = list(read_samples(data))
+    samples = [part for sample in read_samples(data) for part in _judged(sample, criterion)]
     present = [name for name in FIELDS if any(getattr(sample, name) is not None for sample in samples)]
     names = ("id", "output", *present)
     rows: list[Row] = [{name: getattr(sample, name) for name in names} | settings for sample in samples]
     return split(rows)
+
+
+def _judged(sample: Sample, criterion: str | None) -> list[Sample]:
+    """What the criterion judges of a sample, as texts."""
+    if sample.images:
+        raise InputError(f"sample {sample.id}: has images, which the harness's judge is not shown: use `geval score`")
+    if criterion is None and (sample.conversation or sample.contexts):
+        raise InputError("""which part of a sample is judged? Name the criterion: --metadata '{"criterion": "…"}'""")
+    return judged(sample, find_criterion(criterion)) if criterion else [sample]
 
 
 def _settings(judge: str | None, criterion: str | list[str] | None, recipe: str | None) -> Row:

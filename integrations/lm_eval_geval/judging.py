@@ -27,8 +27,10 @@ from lm_eval.api.registry import register_aggregation, register_metric
 from lm_eval.utils import apply_template
 
 from geval_adapters import GEval, InputError, LiteLLMJudge, Rating, Sample
+from geval_adapters.content import messages_in
 from geval_adapters.criteria import FIELDS
-from geval_adapters.samples import ALIASES
+from geval_adapters.judged import SEVERAL
+from geval_adapters.samples import ALIASES, to_sample
 
 Doc = Mapping[str, Any]
 Result = dict[str, Any]
@@ -61,6 +63,8 @@ def judge(samples: Sequence[Sample], settings: Mapping[str, str | None]) -> list
                 """ '{"criterion": "coherence"}', or as $GEVAL_CRITERION"""
             )
         geval = GEval(chosen["criterion"], _judge(chosen["judge"]), recipe=chosen["recipe"])
+        if geval.criterion.judges in SEVERAL:
+            raise InputError(f"geval: {geval.criterion.name} judges each part of a document, which has one rating here")
         return [_result(rating) for rating in geval.rate_many(samples)]
 
 
@@ -120,19 +124,27 @@ class JudgeFilter(Filter):  # type: ignore[misc]
 
     def _sample(self, reply: str, doc: Doc) -> Sample:
         output = reply if "output" not in self.columns else _column(doc, self.columns["output"])
-        source, context, reference = (self._field(doc, name) for name in FIELDS)
-        return Sample(output or "", source=source, context=context, reference=reference)
+        return to_sample({"output": output or "", **{name: self._field(doc, name) for name in FIELDS}})
 
-    def _field(self, doc: Doc, name: str) -> str | None:
+    def _field(self, doc: Doc, name: str) -> Any:
+        if self.columns.get(name) in doc:
+            return _value(doc[self.columns[name]], name)
         if name in self.columns:
             return _column(doc, self.columns[name])
-        return next((str(doc[alias]) for alias in ALIASES[name] if doc.get(alias) is not None), None)
+        aliases = (*ALIASES[name], *(ALIASES["messages"] if name == "source" else ()))
+        return next((_value(doc[alias], name) for alias in aliases if doc.get(alias) is not None), None)
 
 
 def _column(doc: Doc, spec: str) -> str | None:
     if spec in doc:
         return None if doc[spec] is None else str(doc[spec])
     return str(apply_template(spec, doc))
+
+
+def _value(value: Any, name: str) -> Any:
+    """A column's value: messages and lists of contexts as they are, anything else as text."""
+    kept = value is None or (name == "context" and isinstance(value, list)) or messages_in(value) is not None
+    return value if kept else str(value)
 
 
 @register_aggregation("geval")  # type: ignore[untyped-decorator]

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, LiteLLMJudge, Sample, StopError, Usage
 from geval_adapters.judge import Budget, run
+from geval_adapters.judged import judged
 from geval_adapters.samples import ALIASES, numbered, sample_of
 
 from .schema import RANKING, RATING, to_table
@@ -254,7 +255,9 @@ def _check_columns(ds: ray.data.Dataset, criterion: Criterion) -> None:
 def _sample(row: Mapping[str, Any], criterion: Criterion) -> Sample | dict[str, Any]:
     """The row as a sample, or the row that says why it is none."""
     try:
-        sample = sample_of(row)
+        sample, *others = judged(sample_of(row), criterion)
+        if others:
+            raise InputError(f"criterion {criterion.name!r} judges each part of a row: give each a row of its own")
         if absent := sample.missing(criterion.needs):
             raise InputError(f"no {' and no '.join(absent)}")
     except InputError as error:

@@ -44,6 +44,7 @@ SAMPLE = pa.schema(
         name: pa.string()
         for name in ("output", "source", "reference", "context", "id", "doc_id", "system_id", "scores", "rubric")
     }
+    | {"left_out": pa.int64()}
 )
 
 
@@ -206,7 +207,13 @@ def _tables(samples: Iterable[Sample]) -> Iterator[pa.Table]:
     rows = (
         vars(sample)
         | {"scores": json.dumps(dict(sample.human)), "rubric": sample.rubric and json.dumps(sample.rubric.to_list())}
-        for sample in samples
+        for sample in map(_texts_alone, samples)
     )
     while block := list(islice(rows, 16 * BATCH)):
         yield pa.Table.from_pylist(block, SAMPLE)
+
+
+def _texts_alone(sample: Sample) -> Sample:
+    if sample.images:
+        raise InputError(f"sample {sample.id}: has images, which --engine ray does not send: use --engine local")
+    return sample
