@@ -31,11 +31,6 @@ class JudgeError(GEvalError):
     """The judge model cannot be asked at all: no key, no such model, no server, refused credentials."""
 
 
-def blind(judge: str) -> JudgeError:
-    """What is said where a judge is to be shown images that cannot see."""
-    return JudgeError(f"{judge}: does not see images, and what is to be judged holds some: name another --model")
-
-
 class StopError(JudgeError):
     """A run that must end early: its budget is spent, or hardly anything succeeds. What was rated stays rated."""
 

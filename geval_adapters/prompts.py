@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from .content import renumbered
+from .content import image_numbers, renumbered
 from .criteria import FIELDS, Criterion, Form, Scale, digest, prompts_folder
 from .errors import InputError, one_of
 from .examples import Shots, nearest
@@ -126,6 +126,10 @@ class Prompt:
     def shared(self, sample: Sample) -> int:
         """How many characters at the beginning of the message are the same for any output with this source."""
         return common_prefix(self.text(sample), self.text(replace(sample, output="")))
+
+    def images(self, sample: Sample) -> list[int]:
+        """The numbers of the sample's images that the judge is shown."""
+        return image_numbers("\n".join(self.shown(sample).values())) if sample.images else []
 
     def messages(self, sample: Sample) -> Messages:
         """The messages for one sample: the images that it shows, and the text.

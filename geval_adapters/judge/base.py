@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
+
+from ..errors import JudgeError
+from ..messages import count_images
 
 log = logging.getLogger("geval_adapters")
 
@@ -127,6 +130,11 @@ class Judge(ABC):
     def sees(self) -> bool | None:
         """Whether it can be shown images; None where that is not known."""
         return None
+
+    def check_sight(self, messages: Iterable[Mapping[str, Any]]) -> None:
+        """Raise JudgeError where images would be shown to a judge that does not see."""
+        if self.sees() is False and count_images(messages):
+            raise JudgeError(f"{self.name}: does not see images, and what is judged holds some: name another model")
 
     def recall(self, kind: str) -> Mapping[str, Any]:
         """What an earlier process of the same run learnt of questions of a kind; nothing where nothing is kept."""

@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import JudgeError, blind
+from ..errors import JudgeError
 from ..messages import count_images
 from .base import cache_folder
 
@@ -121,7 +121,7 @@ def inert_messages(messages: Sequence[Mapping[str, Any]], name: str) -> list[Map
         JudgeError: there are images in them.
     """
     if count_images(messages):
-        raise blind(f"local/{name}")
+        raise JudgeError(f"local/{name}: does not see images")
     return [{**message, "content": inert(message["content"], name)} for message in messages]
 
 

@@ -10,8 +10,8 @@ from statistics import fmean
 from typing import Any, ClassVar, Literal, get_args
 
 from ..criteria import digest
-from ..errors import InputError, JudgeError, blind, one_of
-from ..messages import Messages, count_images
+from ..errors import InputError, JudgeError, one_of
+from ..messages import Messages
 from ..reading.combined import Combined, combine
 from ..reading.distribution import Reading
 from ..signature import Signature
@@ -53,11 +53,6 @@ class Question:
     shared: int = 0
     about: str = ""
     schema: Mapping[str, Any] | None = None
-
-    def check_sight(self, judge: Judge) -> None:
-        """Raise JudgeError where it shows images to a judge that does not see."""
-        if judge.sees() is False and count_images(self.messages):
-            raise blind(judge.name)
 
 
 @dataclass(frozen=True)
@@ -264,7 +259,7 @@ class Sampling:
         return all_replies
 
     async def _ask(self, question: Question, share: int, n: int, now: bool, logprobs: bool, limited: bool) -> _Replies:
-        question.check_sight(self.judge)
+        self.judge.check_sight(question.messages)
         answer = await self.judge.ask(
             question.messages,
             n=share,

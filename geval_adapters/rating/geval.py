@@ -204,8 +204,6 @@ class GEval:
                     parts = [each if isinstance(each, Sample) else Sample("")]
                     unusable[number] = str(error)
                 for part in parts:
-                    if part.images and self.way.together > 1:
-                        unusable[number] = "images are judged in one sample at a time"
                     number += 1
                     if not as_completed:
                         order.expect(part)

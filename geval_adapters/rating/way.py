@@ -86,7 +86,7 @@ class Way(ABC):
         """Raise JudgeError where images of one of the samples would be shown to a judge that does not see."""
         for sample in samples:
             for question in self.questions([sample]) if sample.images else ():
-                question.check_sight(self.judge)
+                self.judge.check_sight(question.messages)
 
     def parts(self) -> dict[str, str]:
         """What a signature says of the settings, whatever comes out."""
