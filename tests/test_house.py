@@ -21,6 +21,7 @@ else:
 ROOT = Path(__file__).parents[1]
 CORE = "geval_adapters"
 ADAPTERS = (
+    "deepeval_geval",
     "inspect_geval",
     "langchain_geval",
     "lm_eval_geval",

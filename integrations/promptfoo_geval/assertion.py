@@ -17,7 +17,7 @@ from geval_adapters import GEval, GEvalError, InputError, Rating, Sample, Usage
 from geval_adapters.judge import run
 from geval_adapters.samples import ALIASES, to_sample
 
-FIELDS = ("source", "reference", "context")
+FIELDS = ("source", "reference", "context", "rubric")
 """Fields of a sample that are taken from the test's variables, by the names that the core knows."""
 
 OWN = ("criterion", "at_least", "fields")

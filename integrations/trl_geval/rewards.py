@@ -18,7 +18,7 @@ from geval_adapters.judge import run
 from geval_adapters.judged import judged
 from geval_adapters.samples import ALIASES, to_sample
 
-COLUMNS = {"reference": ALIASES["reference"], "context": ALIASES["context"], "source": ()}
+COLUMNS = {**{field: ALIASES[field] for field in ("reference", "context", "rubric")}, "source": ()}
 """In which columns a field is looked for; the prompt is the source where no column is."""
 
 METHODS = ("average", "win-ratio")

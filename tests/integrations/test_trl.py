@@ -117,6 +117,20 @@ def test_a_criterion_of_each_turn_rewards_the_mean_of_the_turns(judge):
     assert Trainer().rewards(reward, [[{"role": "user", "content": "Hm?"}]], [said]) == [0.5]
 
 
+def test_a_rubric_rewards_the_share_of_its_points(judge):
+    def handler(request: dict) -> dict:
+        told = request["messages"][0]["content"]
+        said = "yes" if "polite" in told else "no"
+        return completion(f"Item1: {said}\nAnswer: {said}", logprobs=None)
+
+    judge.handler = handler
+    items = [{"criterion": "Is it polite?", "points": 3}, {"criterion": "Is it short?", "points": 1}]
+    own = GEvalReward({"name": "tone", "rubric": items}, MODEL, readout="samples", n=1)
+    assert Trainer().rewards(own, ["Hm?"], ["Well."]) == [0.75]
+    each = GEvalReward({"name": "held", "definition": "x", "needs": ["rubric"]}, MODEL, readout="samples", n=1)
+    assert Trainer().rewards(each, ["Hm?"] * 2, ["Well."] * 2, rubric=[items, items[1:]]) == [0.75, 0]
+
+
 def test_a_group_is_compared_with_itself_alone(judge):
     trainer = Trainer()
     reward = GroupReward("coherence", MODEL)
