@@ -34,7 +34,7 @@ def recipe(
         checks: what the audit came to.
         criterion: what is rated.
         spec: how it was named on the command line.
-        model: the judge's.
+        model: how the command line names the judge; empty where its other options do.
         weighs: whether it gives log-probabilities.
         source: the samples' file.
         command: more options of the audit's command line, which `geval score` needs as well.
@@ -87,15 +87,14 @@ def recipe(
         n, heat, readout = 20, analysis.rpartition(" ")[2] if analysis else "1", "samples"
     choices.append(Choice("replies", f"{n} at temperature {heat}, read by {readout}", why, steady is not None))
 
-    own_scale = scale == str(criterion.scale)
-    gained = winner("steps", (WRITTEN, STORED_STEPS) if own_scale else (WRITTEN,))
-    usual = "stored" if criterion.steps and own_scale else "none"  # stored steps name the criterion's own scale
+    gained = winner("steps", (WRITTEN, STORED_STEPS))
+    usual = "stored" if criterion.steps else "none"
     plan = {WRITTEN: "auto", STORED_STEPS: "stored"}.get(gained or "", usual)
     tried = "no steps were better than none" if measured("steps") else "as the criterion has it"
     choices.append(Choice("steps", plan, because(gained, "steps", tried), measured("steps")))
     words = [
-        *("geval", "score", source, "--criterion", spec, "--model", model, *command),
-        *(() if own_scale else ("--scale", scale)),
+        *("geval", "score", source, "--criterion", spec, *(("--model", model) if model else ()), *command),
+        *(() if scale == str(criterion.scale) else ("--scale", scale)),
         *("--form", form, "--steps", plan, "--n", str(n), "--temperature", heat, "--readout", readout),
     ]
     return Recipe(criterion.name, tuple(choices), shlex.join(words))

@@ -36,6 +36,7 @@ class Request:
         budget: calls in total; the default is `BUDGET` for each criterion.
         seed: decides in which order samples are drawn.
         reliability: between which limits the reliability of people's scores is said to lie.
+        model: how the recipe's command line names the judge, empty where `command` does; the default is its own name.
         command: the beginning of the recipe's command line, for what the audit was given and `geval score` needs, too.
 
     Raises:
@@ -50,6 +51,7 @@ class Request:
     budget: int | None = None
     seed: int = 0
     reliability: Reliability = None
+    model: str | None = None
     command: Sequence[str] = ()
 
     def __post_init__(self) -> None:
@@ -165,8 +167,9 @@ class AuditRun:
         """What the answers so far come to."""
         request, asking = self.request, self.asking
         checks = tuple(self._concluded(part) for part in self._parts)
+        model = request.judge.name if request.model is None else request.model
         recipes = tuple(
-            recipe(checks, criterion, spec, request.judge.name, bool(asking.weighs), request.source, request.command)
+            recipe(checks, criterion, spec, model, bool(asking.weighs), request.source, request.command)
             for spec, criterion in request.criteria.items()
         )
         notes = ("stopped before its end: what was answered until then is shown",) if self.stopped else ()

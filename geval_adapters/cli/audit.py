@@ -89,11 +89,16 @@ def audit_judge(
     if asking.cache:
         raise InputError("--cache: an audit asks the same twice on purpose, and must be answered anew each time")
     judges = asking.judges(output)
+    # A judge behind a router has a digest for a name.
+    models: list[str | None] = [*dict.fromkeys(asking.model)] or ["" if asking.router else None]
     data = reading.read(input, list(chosen.values()))
     samples = list(data)
-    command = words_of(reading, asking, leaving_out=("model",))
+    command = words_of(reading, asking, leaving_out=("model", "batch", "wait"))  # batches need an --output
     with RunLog(output, resume) if output else nullcontext() as log:
-        requests = [Request(input, samples, chosen, judge, names, budget, seed, limits, command) for judge in judges]
+        requests = [
+            Request(input, samples, chosen, judge, names, budget, seed, limits, model, command)
+            for judge, model in zip(judges, models, strict=True)
+        ]
         runs = [AuditRun(request, log) for request in requests]
         with progress_bar(sum(request.calls for request in requests), 0) as tick:
 

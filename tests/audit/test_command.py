@@ -122,6 +122,22 @@ def test_the_recipe_repeats_what_the_audit_was_given(geval, server: Server, tmp_
     assert json.loads(out)["criteria"][0]["n"] == 12
 
 
+def test_the_recipe_of_a_judge_behind_a_router_runs(geval, server: Server, tmp_path: Path):
+    server.handler = scripted
+    told = {"model": "openai/judge", "api_base": server.base, "api_key": "none"}
+    listed = {"model_list": [{"model_name": "group", "litellm_params": told}]}
+    (tmp_path / "router.json").write_text(json.dumps(listed))
+    code, out, _ = geval("audit", write_samples(tmp_path / "in.jsonl"), "-c", "summeval/coherence", "--limit", "6",
+                         "--router", "router.json", "--option", "top_p=0.9", "--checks", "length")  # fmt: skip
+    assert code == 0
+    line = next(line for line in out.splitlines() if line.startswith("geval score"))
+    assert "--limit 6 --router router.json --option top_p=0.9" in line
+    code, out, _ = geval(*shlex.split(line)[1:], "--json")
+    assert code == 0
+    assert json.loads(out)["criteria"][0]["n"] == 6
+    assert server.requests[-1]["top_p"] == 0.9
+
+
 def test_judges_stand_side_by_side_and_a_jury_of_like_minded_ones_is_one_judge(geval, server: Server, tmp_path: Path):
     server.handler = scripted
     code, out, _ = geval("audit", write_samples(tmp_path / "in.jsonl"), "-c", "summeval/coherence", "-m", "openai/one",
@@ -153,7 +169,7 @@ def test_several_annotators_are_averaged_and_their_noise_is_allowed_for(geval, s
 
 def test_the_recipe_follows_what_was_measured():
     steady, wavering = (run(judge(), ["inconsistency"]).recipes[0] for judge in (synthetic.Unbiased, synthetic.Random))
-    assert "--scale 1-10 --form rate_explain --steps none --n 1 --temperature 0 --readout samples" in steady.command
+    assert "--scale 1-10 --form rate_explain --steps stored --n 1 --temperature 0 --readout samples" in steady.command
     assert "--n 20 --temperature 1 --readout samples" in wavering.command
     replies = next(choice for choice in wavering.choices if choice.option == "replies")
     assert replies.measured and "replies lie 0." in replies.reason
