@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..judge.base import Judge, Reply, Usage
 from ..judge.loops import concurrently
 from ..judge.sampling import Question, Sampled, Sampling
-from ..messages import common_prefix, text_of
+from ..messages import common_prefix
 from ..order import in_prefix_order
 from ..reading.distribution import Reading
 from ..reading.rationale import rationale
@@ -86,22 +86,22 @@ class ByItems(Way):
     def _questions(self, sample: Sample, items: Items) -> list[Question]:
         return [
             Question(
-                messages=(messages := prompt.messages(sample, items)),
+                messages=prompt.messages(sample, items),
                 read=partial(self._reading, prompt, tuple(prompt.texts(sample, items).values())),
                 start=prompt.start(items),
                 stop=prompt.stop(self.explain),
                 room=prompt.room(items, self.explain),
-                shared=self._shared(prompt, sample, text_of(messages[0])),
+                shared=self._shared(prompt, sample, items),
                 about=sample.id,
             )
             for prompt in self.wordings
         ]
 
-    def _shared(self, prompt: RubricPrompt, sample: Sample, content: str) -> int:
+    def _shared(self, prompt: RubricPrompt, sample: Sample, items: Items) -> int:
         """How many characters at the beginning stand before any item of this sample."""
         if not self.judge.caches_what_is_marked:
             return 0
-        return common_prefix(content, text_of(prompt.messages(sample, {"Item1": RubricItem("\0")})[0]))
+        return common_prefix(prompt.text(sample, items), prompt.text(sample, {"": RubricItem("\0")}))
 
     def _reading(self, prompt: RubricPrompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
         form: Form = "analyze_rate" if prompt.form == "analyze_rate" else "rate_explain"

@@ -54,7 +54,7 @@ class RubricPrompt:
     @cached_property
     def hash(self) -> str:
         """Eight hex digits that change with any word of the prompt, the sample's and the items' aside."""
-        return digest(self.messages(BLANK, {"Item1": RubricItem("-")})[0]["content"])
+        return digest(self.text(BLANK, {"Item1": RubricItem("-")}))
 
     def start(self, items: Mapping[str, RubricItem]) -> str:
         """Where the answer begins, for models that can continue one."""
@@ -79,21 +79,24 @@ class RubricPrompt:
         return shielded(surroundings(self.criterion, sample) | {noun: sample.output} | asked, self.control_tokens)
 
     def messages(self, sample: Sample, items: Mapping[str, RubricItem]) -> Messages:
-        """The messages about one sample and some items, each by its label.
+        """The messages about one sample and some items, each by its label: its images, and the text.
 
         Raises:
-            InputError: the sample lacks a field that the criterion needs.
+            InputError: an image's file is gone.
         """
+        return [user_message(self.text(sample, items), self.texts(sample, items).values(), sample.images)]
+
+    def text(self, sample: Sample, items: Mapping[str, RubricItem]) -> str:
+        """The text about one sample and some items."""
         words = {"noun": self._noun, "labels": list(items), "ask": wording("rubric")["ask"]}
-        shown = self.texts(sample, items)
         values = {
             "persona": wording("personas")[self.persona] if self.persona else "",
             "intro": wording("tasks")[self.criterion.task]["rubric"],
             "definition": self.criterion.definition,
-            "shown": shown.items(),
+            "shown": self.texts(sample, items).items(),
             "form": render(self._form["text"], words),
         }
-        return [user_message(render(shipped_text("rubric.jinja"), values), shown.values(), sample.images)]
+        return render(shipped_text("rubric.jinja"), values)
 
     @property
     def _noun(self) -> str:

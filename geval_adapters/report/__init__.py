@@ -6,6 +6,7 @@ from .changes import changes_page, changes_sections
 from .labels import apart_section, estimate_page, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
 from .page import Items, Kind, html_page
 from .ranking import ranking_page, ranking_sections
+from .rubric import RubricSums, rubric_sections
 from .score import mean_of, score_page
 from .sections import Card, Section, number, shown
 from .summary import Summary, cost, documents_table, dollars, print_rationales, ratings_table, summary_table, tokens
@@ -19,6 +20,7 @@ __all__ = [
     "Card",
     "Items",
     "Kind",
+    "RubricSums",
     "Section",
     "Summary",
     "agreement_page",
@@ -47,6 +49,7 @@ __all__ = [
     "ranking_page",
     "ranking_sections",
     "ratings_table",
+    "rubric_sections",
     "score_page",
     "shown",
     "summary_table",

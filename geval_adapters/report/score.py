@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .page import Items, Kind, html_page
+from .rubric import listed_items, rubric_sections
 from .sections import Section, shown
 from .summary import Summary, cost, tokens
 
@@ -44,11 +45,14 @@ def score_page(
         scale = criterion.scale
         pictures.append(
             plots.histogram(
-                {criterion.name: [row["score"] for row in scored]}, f"how often each score was given, {criterion.name}",
-                span=(scale.low, scale.high), steps=scale.values,
+                {criterion.name: [row["normalized"] if criterion.by_items else row["score"] for row in scored]},
+                f"how often each score was given, {criterion.name}",
+                span=(scale.low, scale.high), steps=() if criterion.by_items else scale.values,
             )
         )  # fmt: skip
         pictures += _by_system(criterion, scored)
+    for each in summaries.values():
+        sections += rubric_sections(each.title, each.by_items) if each.by_items else []
     signatures = [signature for each in summaries.values() for signature in each.signatures]
     sections.append(Section("signatures", notes=signatures))
     picture = f'<div class="plots">{"".join(pictures)}</div>'
@@ -115,14 +119,15 @@ def _items(criteria: Sequence[Criterion], rows: Sequence[Row], texts: Mapping[tu
     columns: list[tuple[str, Kind]] = [
         *(("id", "text"), ("system", "text"), ("criterion", "text"), ("score", "number"), ("distribution", "bars")),
         *(("± error", "number"), ("coverage", "number"), ("people", "number"), ("why there is none", "why")),
-        *(("text", "text"), ("whole text", "long"), ("source", "long"), ("judge's reasons", "long")),
+        *(("text", "text"), ("whole text", "long"), ("source", "long"), ("items", "long"), ("judge's reasons", "long")),
         *(("images", "long"), ("turns left out", "number")),
     ]
     cells = [
         [
             *(row["id"], row["system_id"], row["criterion"], row["score"], row["distribution"] or None),
             *(row["std_error"], row["coverage"], row["human"], row["error"]),
-            *(row["output"], row["output"], texts.get((row["criterion"], row["id"])), row["rationale"]),
+            *(row["output"], row["output"], texts.get((row["criterion"], row["id"]))),
+            *(listed_items(row.get("items") or ()), row["rationale"]),
             *(_images(row.get("images") or ()), row.get("left_out") or None),
         ]
         for row in rows

@@ -15,6 +15,7 @@ from rich.text import Text
 from ..judge.base import Usage
 from ..judge.sampling import most_replies
 from ..signature import Signature
+from .rubric import RubricSums, shown_score
 from .terminal import plain, table
 
 
@@ -41,6 +42,7 @@ class Summary:
         in_parts: whether one sample makes several ratings, which are then no independent ones: the standard error is
             that of a mean over documents.
         documents: what each document's parts come to, by its name and system; only then.
+        by_items: what they come to item by item, where they are by a rubric.
 
     >>> summary = Summary("coherence")
     >>> summary.to_dict()["mean"] is None
@@ -60,6 +62,7 @@ class Summary:
     judge: str = ""
     in_parts: bool = False
     documents: dict[tuple[str, str | None], Document] = field(default_factory=dict)
+    by_items: RubricSums | None = None
     _mean: float = 0.0
     _squares: float = 0.0
 
@@ -81,7 +84,10 @@ class Summary:
         self.served.update(row.get("served") or ())
         self.coverage += row["coverage"]
         if most := most_replies(Signature.parse(row["signature"]).parts.get("n", "")):
-            self.saved += most - row["n_valid"] - row["n_failed"]
+            self.saved += most * max(1, len(row.get("items") or ())) - row["n_valid"] - row["n_failed"]
+        if items := row.get("items"):
+            self.by_items = self.by_items or RubricSums()
+            self.by_items.add(items)
         step = row["score"] - self._mean
         self._mean += step / self.n
         self._squares += step * (row["score"] - self._mean)
@@ -135,6 +141,7 @@ class Summary:
             "usage": vars(self.usage),
             "signatures": list(self.signatures),
             "served": dict(self.served),
+            **({"rubric": self.by_items.to_dict()} if self.by_items else {}),
         }
 
     def _told(self) -> list[dict[str, Any]]:
@@ -172,7 +179,7 @@ def summary_table(summaries: Iterable[Summary], console: Console) -> RenderableT
             *([each.judge] if judged else []),
             each.criterion,
             str(each.n),
-            "-" if each.mean is None else f"{each.mean:.3f}",
+            shown_score(each.mean) if each.by_items else "-" if each.mean is None else f"{each.mean:.3f}",
             "-" if each.std_error is None else f"{each.std_error:.3f}",
             str(each.failed),
             ", ".join(each.methods) or "-",
@@ -192,8 +199,8 @@ def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Ren
         [
             rating["id"],
             rating["criterion"],
-            "-" if rating["score"] is None else f"{rating['score']:.2f}",
-            f"{rating['bounds'][0]:.2f}-{rating['bounds'][1]:.2f}",
+            _score(rating),
+            _bounds(rating),
             f"{rating['coverage']:.2f}",
             rating["method"],
             rating["error"] or rating["output"],
@@ -203,6 +210,17 @@ def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Ren
     return table(
         ("id", "criterion", "score", "bounds", "coverage", "method", "output, or why there is no score"), rows, console
     )
+
+
+def _score(rating: Mapping[str, Any]) -> str:
+    if rating.get("items"):
+        return shown_score(rating["score"], 2)
+    return "-" if rating["score"] is None else f"{rating['score']:.2f}"
+
+
+def _bounds(rating: Mapping[str, Any]) -> str:
+    low, high = rating["bounds"]
+    return f"{low:.2f}-{high:.2f}" if low >= 0 else f"{low:.2f} to {high:.2f}"
 
 
 def print_rationales(ratings: Iterable[Mapping[str, Any]], console: Console) -> None:

@@ -16,6 +16,7 @@ from ..judge.base import Usage
 from ..judge.client import LiteLLMJudge
 from ..judged import SEVERAL
 from ..rating import GEval
+from ..rubrics import ItemRating
 from ..samples import Sample
 from ..signature import Signature
 from .breaker import Breaker
@@ -40,6 +41,7 @@ class RatedRow:
     n_valid: int | None
     n_failed: int | None
     usage: Usage
+    items: tuple[ItemRating, ...] = ()
 
 
 Rate = Callable[[GEval, Iterable[Sample]], AsyncGenerator[dict[str, Any]]]
@@ -193,6 +195,9 @@ class ScoreRun:
             for each in summaries:
                 if each.documents:
                     console.print(report.documents_table(each, console, self.SHOWN))
+            for each in summaries:
+                if each.by_items:
+                    report.print_sections(report.rubric_sections(each.title, each.by_items), console)
             for each in summaries:
                 for signature in each.signatures:
                     console.print(report.plain(signature, 1000), style="dim", markup=False, soft_wrap=True)
