@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from .. import prompts
 from ..criteria import Criterion
 from ..errors import InputError
 from ..judge.base import Judge, Reply, Usage
-from ..judge.loops import concurrently
+from ..judge.loops import PerLoop, concurrently
 from ..judge.sampling import Question, Sampled, Sampling, why_unread
 from ..order import InputOrder, Placed, chunks, in_prefix_order
 from ..reading.combined import combine
@@ -24,6 +25,7 @@ from ..recipes import Recipe
 from ..samples import Sample
 from .batch_prompt import BatchPrompt
 from .batches import batches, shared_out
+from .gathering import Gathering
 from .rating import Rating
 from .way import Way
 
@@ -32,6 +34,12 @@ FAILURES = 3
 
 WINDOW = 64
 """Requests at the least that a round of a window takes: what is lost where a run is killed, and still mixes well."""
+
+
+_BESIDE = re.compile(
+    r"\A\W*[\d.]+[^\w\n]*(?:\n|\Z)|^\W*(?:rationale|ratings?|analysis)\W*$", re.IGNORECASE | re.MULTILINE
+)
+"""What stands behind a label and is no reason: the rating, and the heading of what comes next."""
 
 
 class Batchwise(Way):
@@ -50,8 +58,12 @@ class Batchwise(Way):
         self.rounds = recipe.rounds or 1
         temperature = float(self.rounds > 1) if recipe.temperature is None else recipe.temperature
         self.sampling = Sampling(judge, 1, temperature, recipe.readout)
+        self._gathering = PerLoop(self._new_gathering)
         self._decimals = False
         self._prompt = BatchPrompt(self.prompts[0])
+
+    def _new_gathering(self) -> Gathering[Placed, Rating]:
+        return Gathering(self._together, self._window)
 
     async def prepare(self) -> None:
         """Settle whether decimals are asked for: where no log-probabilities tell what lies between two steps."""
@@ -105,19 +117,28 @@ class Batchwise(Way):
     # --- ratings ------------------------------------------------------------------------------------------------------
 
     async def rated(self, sample: Sample, shares: bool = False) -> Rating:
-        """The rating of one sample: in every round it is a batch of its own."""
-        try:
-            item = self._item(Placed(0, sample, shares))
-        except InputError as error:
-            return self.unrated(sample, str(error))
-        [done] = [each async for each in self._rated([item], 0)]
-        return self._rating(done)
+        """The rating of one sample, together with those that are asked for at the same time.
+
+        Alone it is a batch of its own in every round.
+        """
+        return await self._gathering.here().result(Placed(0, sample, shares))
+
+    async def _together(self, placed: Sequence[Placed]) -> AsyncGenerator[tuple[int, Rating]]:
+        numbered = (each._replace(number=number) for number, each in enumerate(placed))
+        async with aclosing(self._windows([list(numbered)])) as ratings:
+            async for each in ratings:
+                yield each
 
     async def ratings(
         self, placed: Iterator[Placed], order: InputOrder[Sample, Rating]
     ) -> AsyncGenerator[tuple[int, Rating]]:
         """The ratings of many samples, each as soon as its last round is read; see `Way.ratings`."""
-        for number, window in enumerate(chunks(placed, self._window, least=self.together)):
+        async with aclosing(self._windows(chunks(placed, self._window, least=self.together))) as ratings:
+            async for each in ratings:
+                yield each
+
+    async def _windows(self, windows: Iterable[Sequence[Placed]]) -> AsyncGenerator[tuple[int, Rating]]:
+        for number, window in enumerate(windows):
             items: list[_Item] = []
             for each in window:
                 try:
@@ -278,5 +299,5 @@ class _Reader:
         """What the reply says of each sample beside its rating."""
         said: dict[str, list[str]] = {label: [] for label in self._labels}
         for label, start, end in passages(reply.text, self._labels, self._prompt.begins_with_rating):
-            said[label].append(rationale(f"Rating: {reply.text[start:end].strip()}"))
+            said[label].append(rationale(_BESIDE.sub("", reply.text[start:end])).strip(" -–—\n"))
         return ["\n".join(filter(None, each)) for each in said.values()]
