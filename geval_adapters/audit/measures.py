@@ -206,8 +206,8 @@ def effect_in_pairs(
     The pairs are of one document, and of nearly the same expected quality: `q̂ = E[q | p, x]`, the linear prediction
     from people's score p and x that allows for noise in p (regression calibration; matching on p itself would not do:
     of two outputs with equal noisy scores the one whose x goes with quality is the better one). Over the pairs with
-    `|Δq̂| ≤ near` the regression Δjudge = c·Δx + d·Δq̂ takes out the little that is left. Documents that differ in
-    both, and a judge whose ratings rise by no straight line, do not enter.
+    `|Δq̂| ≤ near` it is `Σ (Δjudge − b Δq̂) Δx / Σ Δx²`, where b, the line's slope on quality, takes out the little
+    that is left. Documents that differ in both do not enter, and a judge whose ratings rise by no straight line hardly.
 
     Returns:
         A figure a row, NaN where noise is all there is, or there are no such pairs.
@@ -219,18 +219,18 @@ def effect_in_pairs(
     """
     one, other = np.nonzero(np.triu(document[:, None] == document, k=1))
     dj, dp, dx = (column[one] - column[other] for column in (judge, people, x))
-    _, s = _moments(weights, people, x)
+    _, s = _moments(weights, judge, people, x)
     with np.errstate(divide="ignore", invalid="ignore"):
-        spread = s[0, 0] * s[1, 1] - s[0, 1] ** 2
-        by_people, by_x = ((s[0, 0] - noise) * s[1, 1] - s[0, 1] ** 2) / spread, s[0, 1] * noise / spread
+        left = (s[1, 1] - noise) * s[2, 2] - s[1, 2] ** 2
+        spread = s[1, 1] * s[2, 2] - s[1, 2] ** 2
+        by_people, by_x = left / spread, s[1, 2] * noise / spread
+        steep = (s[0, 1] * s[2, 2] - s[0, 2] * s[1, 2]) / left
         slopes = []
-        for rows in chunks(np.column_stack([by_people, by_x, weights]), one.size):
+        for rows in chunks(np.column_stack([by_people, by_x, steep, weights]), one.size):
             dq = rows[:, :1] * dp + rows[:, 1:2] * dx
-            pairs = np.where((np.abs(dq) <= near) & (rows[:, :1] > 0.1), rows[:, 2:][:, one], 0.0)
-            jx, qx, jq, xx, qq = ((pairs * each).sum(axis=1) for each in (dj * dx, dq * dx, dj * dq, dx**2, dq**2))
-            left = xx * qq - qx**2
-            slopes.append(np.where(left > 0.1 * xx * qq, (jx * qq - jq * qx) / left, np.nan))
-        return np.asarray(np.concatenate(slopes) * np.sqrt(s[1, 1]))
+            pairs = np.where((np.abs(dq) <= near) & (rows[:, :1] > 0.1), rows[:, 3:][:, one], 0.0)
+            slopes.append((pairs * (dj - rows[:, 2:3] * dq) * dx).sum(axis=1) / (pairs * dx**2).sum(axis=1))
+        return np.asarray(np.concatenate(slopes) * np.sqrt(s[2, 2]))
 
 
 def system_gaps(judge: Floats, people: Floats, system: Floats, noise: Floats, weights: Floats) -> Floats:
