@@ -1,4 +1,6 @@
-"""Rows from files, each with the line that it stands in: JSON Lines, a JSON list, CSV, TSV, Parquet, also gzipped."""
+"""Rows from files, each with the line that it stands in: JSON Lines, a JSON list, CSV, TSV, Parquet, also gzipped; and
+rows from elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
+from . import hub
 from .errors import InputError, require
 
 T = TypeVar("T")
+
+ELSEWHERE: dict[str, Callable[[str], Iterator[tuple[int, object]]]] = {hub.PREFIX: hub.hub_rows}
+"""What reads rows that stand in no file, by how their place begins."""
 
 
 def read_rows(
@@ -42,8 +48,20 @@ def read_rows(
         raise InputError(f"{path}: is empty")
 
 
+def is_elsewhere(path: str | Path) -> bool:
+    """Whether rows stand in no file of this machine.
+
+    >>> is_elsewhere("hf:mteb/summeval"), is_elsewhere("data/hf.jsonl")
+    (True, False)
+    """
+    return str(path).startswith(tuple(ELSEWHERE))
+
+
 def _rows(path: str) -> Iterator[tuple[int, object]]:
     """Line number and row; a row that cannot be parsed is the error that says so."""
+    if read := next((read for begin, read in ELSEWHERE.items() if path.startswith(begin)), None):
+        yield from read(path)
+        return
     if Path(path).is_dir():
         yield from _parquet_rows(*sorted(map(str, Path(path).glob("*.parquet"))))
         return

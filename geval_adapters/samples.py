@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from .content import Conversation, Image, text_fields
 from .criteria import Criterion, digest
 from .errors import InputError, brief, checked, one_of
-from .rows import read_rows
+from .rows import is_elsewhere, read_rows
 from .rubrics import Rubric
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -123,10 +123,11 @@ def read_samples(
     """The samples of a file, one by one.
 
     JSON Lines, a JSON list in G-Eval's format, CSV, TSV, Parquet, each but the last also gzipped; a folder of Parquet
-    files; `-` is standard input (JSON). Images that a row names by paths must lie below the file's folder.
+    files; `-` is standard input (JSON); `hf:OWNER/NAME[/CONFIG][:SPLIT]` a data set on the Hugging Face hub. Images
+    that a row names by paths must lie below the file's folder.
 
     Args:
-        path: the file.
+        path: the file, or whatever else is read.
         columns: field to column name, for files that call a field otherwise than `ALIASES` knows.
         needs: fields that every sample must have besides the output.
         bad_rows: where given, a row that cannot be used is described here and passed over.
@@ -138,7 +139,7 @@ def read_samples(
     if unknown := set(names) - set(ALIASES):
         raise InputError(f"unknown field {', '.join(sorted(unknown))}; a sample has {', '.join(ALIASES)}")
     seen: Counter[str] = Counter()
-    folder = Path() if str(path) == "-" else Path(path) if Path(path).is_dir() else Path(path).parent
+    folder = None if is_elsewhere(path) else Path(path) if path != "-" and Path(path).is_dir() else Path(path).parent
 
     def sample(row: Mapping[str, Any], number: int) -> Sample:
         made = numbered(sample_of(row, names, folder), number, seen)

@@ -33,6 +33,7 @@ ADAPTERS = (
 
 FLOORS = [
     ["errors"],
+    ["hub"],
     ["rows", "content", "rubrics", "settings_file"],
     ["criteria"],
     ["samples", "fence", "structured", "messages"],

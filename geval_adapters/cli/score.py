@@ -58,7 +58,9 @@ class Bars:
 
 @verb("score")
 def score(
-    input: Annotated[str, typer.Argument(help="JSON Lines, JSON list, CSV, TSV or Parquet; - for standard input.")],
+    input: Annotated[
+        str, typer.Argument(help="JSON Lines, JSON list, CSV, TSV, Parquet; hf:OWNER/NAME:SPLIT; - for standard input.")
+    ],
     criterion: CriterionOption,
     recipe: RecipeOption = None,
     form: FormOption = None,
