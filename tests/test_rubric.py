@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ class Knows(Judge):
     async def ask(self, messages: Sequence[Mapping[str, str]], *, n: int = 1, **_: Any) -> Answer:
         content = messages[0]["content"]
         self.asked.append(content)
-        return Answer([Reply(self.rule(item_in(content)))] * n, Usage(requests=n))
+        return Answer([Reply(self.rule(item_in(content) if "<item>" in content else content))] * n, Usage(requests=n))
 
 
 def item_in(content: str) -> str:
@@ -249,3 +250,69 @@ def test_a_criterion_of_questions_is_a_checklist(tmp_path: Path) -> None:
     assert rating.score == pytest.approx(2 / 3)
     assert rating.std_error == 0
     assert "What the rubric is about: Whether it is clear." in geval.judge.asked[0]  # type: ignore[attr-defined]
+
+
+# --- all items in one request ----------------------------------------------------------------------------------------
+
+
+def items_in(content: str) -> dict[str, str]:
+    return dict(re.findall(r"(?m)^(Item\d+): (.*)$", content.split("<items>\n")[1].split("\n</items>")[0]))
+
+
+def together(rubric: Any, rule: Callable[[dict[str, str]], Sequence[str]], **settings: Any) -> GEval:
+    return by(rubric, lambda content: "\n".join(rule(items_in(content))), together=True, **settings)
+
+
+def test_all_items_can_share_one_request_and_each_has_its_own_line() -> None:
+    many = [{"criterion": f"Names thing {n}.", "points": 1 + n % 3 if n % 5 else -2} for n in range(48)]
+    true = {item["criterion"] for n, item in enumerate(many) if n % 2}
+    geval = together(many, lambda items: [f"{k}: {'yes' if text in true else 'no'}" for k, text in items.items()])
+    alone = by(many, lambda item: f"Answer: {'yes' if item in true else 'no'}")
+    rating = geval.rate("A text.")
+    assert len(geval.judge.asked) == 1  # type: ignore[attr-defined]
+    assert [item.p for item in rating.items] == [float(item["criterion"] in true) for item in many]
+    assert rating.score == alone.rate("A text.").score
+    assert rating.signature.parts["items"] == "together"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "left"),
+    [
+        (lambda lines: lines[:2] + lines[3:], {"Item3"}),  # one is missing
+        (lambda lines: [*lines, "Item2: no"], {"Item2"}),  # one is there twice, and differs
+        (lambda lines: [lines[0], lines[2], lines[1], *lines[3:]], {"Item2", "Item3"}),  # two are swapped
+        (lambda lines: ["I would rather not."], {"Item1", "Item2", "Item3", "Item4"}),
+    ],
+)
+def test_what_is_wrong_with_a_line_concerns_its_item_which_is_asked_about_once_more(spoil: Any, left: set[str]) -> None:
+    asked: list[set[str]] = []
+
+    def rate(spoilt: int) -> Any:
+        asked.clear()
+
+        def rule(items: dict[str, str]) -> Sequence[str]:
+            asked.append(set(items))
+            lines = [f"{label}: yes" for label in items]
+            return spoil(lines) if len(asked) <= spoilt and len(items) == 4 else lines if len(asked) > spoilt else []
+
+        return together(["a", "b", "c", "d"], rule).rate("A text.")
+
+    rating = rate(spoilt=1)
+    assert asked == [{"Item1", "Item2", "Item3", "Item4"}, left]
+    assert (rating.score, rating.n_failed, rating.usage.requests) == (1, 0, 2)
+    never = rate(spoilt=9)
+    assert len(asked) == 2  # and not for ever
+    assert {f"Item{n}" for n, item in enumerate(never.items, start=1) if item.p is None} == left
+    assert never.score is None
+    assert never.bounds == pytest.approx((1 - len(left) / 4, 1))
+
+
+def test_settings_that_do_not_go_with_one_request_are_refused() -> None:
+    for unfit in (
+        {"explain": True},
+        {"adaptive": 0.2},
+        {"form": "analyze_rate"},
+        {"form": "score_only+rate_explain"},
+    ):
+        with pytest.raises(InputError, match="items that are asked about together"):
+            by(POLITE, str, together=True, **unfit)

@@ -79,6 +79,9 @@ def score(
         int | None, typer.Option(min=1, help="How often each is rated then, in other company every time.")
     ] = None,
     cut_at: Annotated[int | None, typer.Option(min=1, help="Characters of a conversation that are shown.")] = None,
+    together: Annotated[
+        bool, typer.Option("--together", help="By a rubric: ask about all items in one request.")
+    ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Let the judge give its reasons.")] = False,
     prompt_file: PromptFileOption = None,
     control_tokens: ControlTokensOption = "inert",
@@ -109,7 +112,7 @@ def score(
         return GEval(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
             readout=readout, cut_at=cut_at, adaptive=target_error if adaptive else None, off_grid=off_grid,
-            explain=explain, prompt_file=prompt_file, examples=shown, control_tokens=control_tokens,
+            explain=explain, prompt_file=prompt_file, examples=shown, control_tokens=control_tokens, together=together,
             per_request=per_request, rounds=rounds,
         )  # fmt: skip
 

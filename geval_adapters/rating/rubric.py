@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -12,11 +12,14 @@ from ..criteria import Criterion, Form, Scale
 from ..errors import InputError
 from ..judge.base import Judge, Reply, Usage
 from ..judge.loops import concurrently
-from ..judge.sampling import Question, Sampled, Sampling
+from ..judge.sampling import Question, Sampled, Sampling, why_unread
 from ..messages import common_prefix
 from ..order import in_prefix_order
+from ..prompts import surroundings
+from ..reading.combined import Combined, combine
 from ..reading.distribution import Reading
 from ..reading.rationale import rationale
+from ..reading.several import read_many
 from ..reading.text import read_text
 from ..reading.tokens import read_logprobs
 from ..recipes import Recipe
@@ -32,11 +35,16 @@ TRUE = Scale.of({"no": 0, "yes": 1})
 Items = Mapping[str, RubricItem]
 
 
+AGAIN = 1
+"""How often items that a reply about several lacks, or answers twice, are asked about again, by themselves."""
+
+
 class ByItems(Way):
     """Asks a judge about one item of a rubric at a time (HealthBench, Arora et al. 2025; CheckEval, 2403.18771).
 
     Each item has as many replies as a rating has otherwise. The first one of a sample goes ahead, so that the others
-    find the beginning that they share with it in a cache.
+    find the beginning that they share with it in a cache. With `together`, one request is about all items, each of
+    which has a line of its own in the reply; what is wrong with a line concerns its item alone.
 
     Raises:
         InputError: a setting for which a rubric has no place.
@@ -46,8 +54,11 @@ class ByItems(Way):
         super().__init__(criterion, recipe, judge, (), explain)
         if recipe.steps not in ("none", "stored") or criterion.steps:
             raise InputError(f"criterion {criterion.name!r} is a rubric: its items take the place of evaluation steps")
+        if recipe.together and (explain or recipe.adaptive or len(recipe.forms) > 1):
+            raise InputError("items that are asked about together: leave out explain, adaptive, and several forms")
         self.wordings = [
-            RubricPrompt(criterion, form, recipe.persona, recipe.control_tokens) for form in self.recipe.forms
+            RubricPrompt(criterion, form, recipe.persona, recipe.control_tokens, recipe.together)
+            for form in recipe.forms
         ]
         self.sampling = Sampling(
             judge, recipe.n, recipe.temperature, recipe.readout, recipe.sequential(TRUE), len(self.wordings)
@@ -57,24 +68,49 @@ class ByItems(Way):
         """The rating of one sample."""
         try:
             items = items_of(self.criterion, sample)
-            asked = [self._questions(sample, {label: item}) for label, item in items.items()]
+            asked = self._each(sample, items)
         except InputError as error:
             return self.unrated(sample, str(error))
+        found, sampled = await (self._together(sample, items) if self.recipe.together else self._apart(items, asked))
+        return self._rating(sample, found, sampled)
+
+    async def _apart(self, items: Items, asked: Sequence[list[Question]]) -> tuple[list[ItemRating], list[Sampled]]:
+        """Each item by its own questions."""
         alone = 0 if self.judge.opening else 1  # what is answered together must all be asked first
         sampled = [await self.sampling.ask(questions) for questions in asked[:alone]]
         others = map(self.sampling.ask, asked[alone:])
         async with aclosing(concurrently(others, len(asked), ordered=True)) as more:
             sampled += [each async for each in more]
-        return self._rating(sample, [self._item(*pair) for pair in zip(items.values(), sampled, strict=True)], sampled)
+        return [
+            self._item(item, each, each.combined) for item, each in zip(items.values(), sampled, strict=True)
+        ], sampled
+
+    async def _together(self, sample: Sample, items: Items) -> tuple[list[ItemRating], list[Sampled]]:
+        """All items in one request, and those that it left unread in another one."""
+        found: dict[str, ItemRating] = {}
+        sampled: list[Sampled] = []
+        left = items
+        for turn in range(1 + AGAIN):
+            [question] = self._questions(sample, left)
+            each = await self.sampling.ask([replace(question, about=f"{sample.id} {turn}" if turn else sample.id)])
+            sampled.append(each)
+            read = [self._lines(sample, left, reply, each.method == "logprobs") for reply in each.replies]
+            for label, item in left.items():
+                found[label] = self._item(item, each, combine([readings[label] for readings in read]))
+            left = {label: item for label, item in items.items() if found[label].p is None}
+            if not left or all(reply.error for reply in each.replies):
+                break
+        return list(found.values()), sampled
 
     def questions(self, samples: Sequence[Sample]) -> list[Question]:
         """What is asked about some samples, item by item."""
-        return [
-            question
-            for sample in samples
-            for label, item in items_of(self.criterion, sample).items()
-            for question in self._questions(sample, {label: item})
-        ]
+        asked = (self._each(sample, items_of(self.criterion, sample)) for sample in samples)
+        return [question for each in asked for questions in each for question in questions]
+
+    def _each(self, sample: Sample, items: Items) -> list[list[Question]]:
+        """What is asked about a sample; the questions of one list share the replies."""
+        parts = [items] if self.recipe.together else [{label: item} for label, item in items.items()]
+        return [self._questions(sample, part) for part in parts]
 
     def requests(self, samples: Iterable[Sample], replies: int) -> Iterator[tuple[Question, int]]:
         """All that would be asked about samples in this order, each with how many of the replies it is to give."""
@@ -87,7 +123,7 @@ class ByItems(Way):
         return [
             Question(
                 messages=prompt.messages(sample, items),
-                read=partial(self._reading, prompt, tuple(prompt.texts(sample, items).values())),
+                read=self._reader(prompt, sample, items),
                 start=prompt.start(items),
                 stop=prompt.stop(self.explain),
                 room=prompt.room(items, self.explain),
@@ -103,18 +139,41 @@ class ByItems(Way):
             return 0
         return common_prefix(prompt.text(sample, items), prompt.text(sample, {"": RubricItem("\0")}))
 
+    def _reader(self, prompt: RubricPrompt, sample: Sample, items: Items) -> Callable[[Reply, bool], Reading]:
+        if not self.recipe.together:
+            return partial(self._reading, prompt, tuple(prompt.texts(sample, items).values()))
+
+        def whole(reply: Reply, logprobs: bool) -> Reading:
+            """The reply as one reading: it is read where every item is."""
+            readings = list(self._lines(sample, items, reply, logprobs).values())
+            return next((each for each in readings if each.score is None), readings[0])
+
+        return whole
+
     def _reading(self, prompt: RubricPrompt, shown: Sequence[str], reply: Reply, logprobs: bool) -> Reading:
         form: Form = "analyze_rate" if prompt.form == "analyze_rate" else "rate_explain"
         if logprobs:
             return read_logprobs(reply.logprobs or (), TRUE, form, "answer", shown=shown, text=reply.text)
         return read_text(reply.text, TRUE, form, "answer", shown=shown)
 
-    def _item(self, item: RubricItem, sampled: Sampled) -> ItemRating:
-        found = sampled.combined
+    def _lines(self, sample: Sample, items: Items, reply: Reply, logprobs: bool) -> dict[str, Reading]:
+        """What a reply about several items says of each, by its label."""
+        shown = (
+            *surroundings(self.criterion, sample).values(),
+            sample.output,
+            *(each.criterion for each in items.values()),
+        )
+        given = (reply.logprobs or ()) if logprobs else None
+        found = read_many(reply.text, list(items), TRUE, shown=shown, logprobs=given, begun=True, once=True)
+        why = {label: why_unread(reply, reading, logprobs) for label, reading in found.items()}
+        return found | {label: replace(found[label], score=None, error=error) for label, error in why.items() if error}
+
+    def _item(self, item: RubricItem, sampled: Sampled, found: Combined) -> ItemRating:
         said = rationale(sampled.text) if self.explain or not sampled.cut else ""
         return ItemRating(
             item.criterion, item.points, item.tags, found.score, found.coverage, found.bounds, found.std_error,
-            sampled.method, found.n_valid, found.n_failed, said or sampled.reasoning or None, found.error,
+            sampled.method, found.n_valid, found.n_failed,
+            None if self.recipe.together else said or sampled.reasoning or None, found.error,
         )  # fmt: skip
 
     def _rating(self, sample: Sample, items: Sequence[ItemRating], sampled: Sequence[Sampled]) -> Rating:
