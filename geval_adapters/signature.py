@@ -113,6 +113,18 @@ def criterion_of(text: object, name: str) -> str:
     return key if key.rpartition("@")[0] == name else name
 
 
+def judge_of(text: object) -> str:
+    """Who gave a score, from its signature; empty where that does not say.
+
+    >>> judge_of("model:a|criterion:fluency@1a2b3c4d"), judge_of(None)
+    ('a', '')
+    """
+    try:
+        return Signature.parse(text).parts.get("model", "")
+    except InputError:
+        return ""
+
+
 def _escaped(value: str) -> str:
     return "".join(
         each if each.isprintable() and each not in "|%" else quote(each, safe="", errors="surrogatepass")

@@ -16,7 +16,7 @@ from ..reading.combined import combine
 from ..reading.text import read_text
 from ..rows import read_rows
 from ..samples import Sample, numbered, sample_of
-from ..signature import criterion_of
+from ..signature import criterion_of, judge_of
 
 log = logging.getLogger("geval_adapters")
 
@@ -67,6 +67,23 @@ def read_judged(
 ) -> JudgedFile:
     """What a judge said, from ratings of `geval score` or from raw replies in the released G-Eval format.
 
+    Raises:
+        InputError: as from `read_judges`, and where several judges stand in the file.
+    """
+    judges = read_judges(path, criterion, form, off_grid)
+    if len(judges) > 1:
+        names = "; ".join(each.file for each in judges)
+        raise InputError(
+            f"{path}: holds ratings of {len(judges)} judges ({names}): take their panel's, NAME.jury.jsonl"
+        )
+    return judges[0]
+
+
+def read_judges(
+    path: str | Path, criterion: Criterion, form: Form | None = None, off_grid: OffGrid = "keep"
+) -> list[JudgedFile]:
+    """What each judge said that stands in a file, from ratings of `geval score` or raw replies in G-Eval's format.
+
     Raw replies are read in the form that their row names in a column `form`, else in the given one; where there is
     neither, in `USUAL_FORM`, and a warning says so.
 
@@ -84,12 +101,12 @@ def read_judged(
         guessed |= not (own or form)
         return own or form or USUAL_FORM
 
-    seen: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    unread: Counter[str] = Counter()
+    seen: defaultdict[_Key, Counter[str]] = defaultdict(Counter)
+    unread: Counter[_Key] = Counter()
     others: Counter[str] = Counter()
 
-    def item(row: Mapping[str, Any], number: int) -> tuple[str, Item] | None:
-        key = criterion_of(row.get("signature"), criterion.name)
+    def item(row: Mapping[str, Any], number: int) -> tuple[_Key, Item] | None:
+        key = criterion_of(row.get("signature"), criterion.name), judge_of(row.get("signature"))
         if "all_responses" in row:
             sample = numbered(sample_of(row), number, seen[key])
             shown = [text for text in (sample.source, sample.context, sample.output) if text]
@@ -114,22 +131,29 @@ def read_judged(
         texts = (row.get("output"), row.get("reference"))
         return key, Item(*place, row["score"], row.get("human"), replies_of(row), *texts)
 
-    by_key: defaultdict[str, dict[str, Item]] = defaultdict(dict)
-    for key, each in filter(None, read_rows(path, item)):
-        by_key[key][each.id] = each
+    by_key: defaultdict[_Key, dict[str, Item]] = defaultdict(dict)
+    for who, each in filter(None, read_rows(path, item)):
+        by_key[who][each.id] = each
     if not by_key:
         raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
     if guessed:
         log.warning("%s: says nowhere in which form its replies were asked for; read as %s", path, USUAL_FORM)
-    key = criterion.key if criterion.key in by_key else next(iter(by_key))
-    if len(by_key) > 1 and key != criterion.key:
+    keys = list(dict.fromkeys(name for name, _ in by_key))
+    chosen = criterion.key if criterion.key in keys else keys[0]
+    if len(keys) > 1 and chosen != criterion.key:
         raise InputError(
-            f"{path}: holds ratings of {len(by_key)} criteria of that name, {', '.join(by_key)}, none of which is"
+            f"{path}: holds ratings of {len(keys)} criteria of that name, {', '.join(keys)}, none of which is"
             f" {criterion.key}: name the YAML file of one"
         )
-    if left := sum(map(len, by_key.values())) - len(by_key[key]):
-        log.warning("%s: %d ratings by another criterion of that name than %s are left out", path, left, key)
-    return JudgedFile(str(path), by_key[key], unread[key])
+    own = {who: items for who, items in by_key.items() if who[0] == chosen}
+    if left := sum(map(len, by_key.values())) - sum(map(len, own.values())):
+        log.warning("%s: %d ratings by another criterion of that name than %s are left out", path, left, chosen)
+    several = len(own) > 1
+    return [JudgedFile(who[1] if several else str(path), items, unread[who]) for who, items in sorted(own.items())]
+
+
+_Key = tuple[str, str]
+"""The criterion's name with its hash, and the judge's."""
 
 
 def replies_of(row: Mapping[str, Any]) -> tuple[float | None, ...]:

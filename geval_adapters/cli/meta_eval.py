@@ -9,7 +9,7 @@ import typer
 
 from .. import report
 from ..criteria import FORMS, OFF_GRID, Criterion, Form, OffGrid, find_criterion
-from ..errors import one_of
+from ..errors import InputError, one_of
 from ..runs.progress import output_console
 from .app import choice, verb
 from .ending import write
@@ -40,17 +40,19 @@ def meta_eval(
 ) -> None:
     """Measure how well judges agree with people.
 
-    Several files are several judges of the same items, matched by id.
+    Several files are several judges of the same items, matched by id; so are the judges that stand in one file.
     """
     from ..agreement.judged import average as mean_of
     from ..agreement.meta_eval import evaluate
 
     chosen = find_criterion(criterion)
-    judged = [_judged(each, chosen, form, off_grid) for each in dict.fromkeys(files) if each != baseline]
+    judged = [one for each in dict.fromkeys(files) if each != baseline for one in _judged(each, chosen, form, off_grid)]
     against = _judged(baseline, chosen, form, off_grid) if baseline else None
+    if against and len(against) > 1:
+        raise InputError(f"--baseline {baseline}: holds ratings of {len(against)} judges, and a baseline is one")
     if average and judged:
         judged.append(mean_of(judged))
-    result = evaluate(chosen, judged, against, resamples=resamples, seed=seed)
+    result = evaluate(chosen, judged, against[0] if against else None, resamples=resamples, seed=seed)
     if html:
         write(html, report.agreement_page(result, level))
     if as_json:
@@ -59,11 +61,11 @@ def meta_eval(
         report.print_sections(report.agreement_sections(result, level), output_console())
 
 
-def _judged(spec: str, criterion: Criterion, form: Form | None, off_grid: OffGrid) -> JudgedFile:
-    """What a judge said, from FILE or FILE:form=FORM."""
-    from ..agreement.judged import read_judged
+def _judged(spec: str, criterion: Criterion, form: Form | None, off_grid: OffGrid) -> list[JudgedFile]:
+    """What each judge said, from FILE or FILE:form=FORM."""
+    from ..agreement.judged import read_judges
 
     path, named, own = spec.rpartition(":form=")
     if not named:
-        return read_judged(spec, criterion, form, off_grid)
-    return read_judged(path, criterion, one_of("form", own, FORMS, f"{spec}: "), off_grid)
+        return read_judges(spec, criterion, form, off_grid)
+    return read_judges(path, criterion, one_of("form", own, FORMS, f"{spec}: "), off_grid)

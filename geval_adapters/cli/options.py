@@ -129,7 +129,25 @@ class JudgesOptions(JudgeOptions):
             JudgeError: there is no such model, or no key for it.
         """
         models: list[str | None] = [*dict.fromkeys(self.model)] or [None]
-        return [JudgeOptions(**{**vars(self), "model": model}).judge(output) for model in models]
+        return [self.of_model(model).judge(output) for model in models]
+
+    def jury(self, others: Sequence[str] = (), output: Path | None = None) -> list[LiteLLMJudge]:
+        """The judges of one run, and others with the same options: what may be sent and spent is for all together.
+
+        Raises:
+            InputError, JudgeError: as from `judges`; several judges ask in batches.
+        """
+        models: list[str | None] = [*dict.fromkeys([*self.model, *([] if self.model else [None]), *others])]
+        if self.batch and len(models) > 1:
+            raise InputError("--batch takes one --model: judge by judge, each with an --output of its own")
+        judges = [self.of_model(model).judge(output) for model in models]
+        for judge in judges:
+            judge.budget = judges[0].budget
+        return judges
+
+    def of_model(self, model: str | None) -> JudgeOptions:
+        """The same options for one model."""
+        return JudgeOptions(**{**vars(self), "model": model})
 
 
 def words_of(*groups: Any, leaving_out: Collection[str] = ()) -> list[str]:

@@ -14,10 +14,14 @@ import typer
 
 from .. import report
 from ..criteria import OFF_GRID, Criterion, OffGrid
+from ..errors import InputError
 from ..examples import Shots
+from ..judge.client import LiteLLMJudge
 from ..judge.sampling import READOUTS, Readout
 from ..rating import GEval
+from ..runs.board import Asked
 from ..runs.dry_run import Estimate, estimate, estimates_table
+from ..runs.jury import JuryBoard
 from ..runs.progress import output_console, say
 from ..runs.score import ScoreRun
 from .app import choice, verb
@@ -29,7 +33,7 @@ from .options import (
     HtmlOption,
     InputOptions,
     JsonOption,
-    JudgeOptions,
+    JudgesOptions,
     PromptFileOption,
     RecipeOption,
     RunOptions,
@@ -45,10 +49,11 @@ class Bars:
     each_at_least: Annotated[float | None, typer.Option(help="A bar for each single score.")] = None
 
     def missed(self, summaries: Mapping[str, report.Summary], under: Mapping[str, int]) -> Iterator[str]:
-        """What keeps a run from being good, in words; `under` counts the scores below the bar for single ones."""
+        """What keeps a run from being good, in words; `under` counts the scores below the bar for single ones.
+
+        Both are by the criterion's key.
+        """
         for key, each in summaries.items():
-            if each.failed:
-                yield f"{each.criterion}: {each.failed} of {each.n + each.failed} were not rated"
             if self.at_least is not None and each.mean is not None and each.mean < self.at_least:
                 yield f"{each.criterion}: the mean of {each.n}, {each.mean:.3f}, is under --at-least {self.at_least:g}"
             if self.each_at_least is not None and under[key]:
@@ -90,8 +95,9 @@ def score(
         typer.Option(help="People's labels, some of which the judge is shown as examples."),
     ] = None,
     shots: Annotated[int, typer.Option(min=1, help="How many examples are shown.")] = 4,
+    labels: Annotated[Path | None, typer.Option(help="People's labels, by which several judges are weighted.")] = None,
     *,
-    asking: JudgeOptions,
+    asking: JudgesOptions,
     running: RunOptions,
     reading: InputOptions,
     dry_run: Annotated[
@@ -101,14 +107,14 @@ def score(
     as_json: JsonOption = False,
     bars: Bars,
 ) -> None:
-    """Rate the outputs in INPUT.
+    """Rate the outputs in INPUT; with several --model, by a jury.
 
     Exit code: 0 all were rated, 1 some were not, or missed a bar, and the last line says which, 2 bad usage or input,
     130 interrupted. What was done is kept: the same command with the same --output goes on from there.
     """
-    judge = (replace(asking, batch=False) if dry_run else asking).judge(running.output)  # both prices are shown then
+    judges = (replace(asking, batch=False) if dry_run else asking).jury(output=running.output)  # shows both prices
 
-    def rated_by(name: str | Criterion, shown: Shots | None = None) -> GEval:
+    def rated_by(name: str | Criterion, judge: LiteLLMJudge, shown: Shots | None = None) -> GEval:
         return GEval(
             name, judge, recipe=recipe, scale=scale, form=form, steps=steps, n=n, temperature=temperature,
             readout=readout, cut_at=cut_at, adaptive=target_error if adaptive else None, off_grid=off_grid,
@@ -116,50 +122,61 @@ def score(
             per_request=per_request, rounds=rounds,
         )  # fmt: skip
 
-    gevals = [rated_by(name) for name in dict.fromkeys(criterion)]
-    data = reading.read(input, [each.criterion for each in gevals])
+    gevals = [rated_by(name, judge) for judge in judges for name in dict.fromkeys(criterion)]
+    wanted = list({each.criterion.key: each.criterion for each in gevals}.values())
+    data = reading.read(input, wanted)
     if examples:
         from ..labels.examples import read_shots
 
-        wanted = [each.criterion for each in gevals]
-        gevals = [rated_by(each, read_shots(examples, each, data.judged(each), shots)) for each in wanted]
+        shown = [(each, read_shots(examples, each, data.judged(each), shots)) for each in wanted]
+        gevals = [rated_by(each, judge, drawn) for judge in judges for each, drawn in shown]
     if dry_run:
-        _show_estimates([estimate(each, judge, data.judged(each.criterion)) for each in gevals], as_json)
+        named = {judge.name: judge for judge in judges}
+        _show_estimates(
+            [estimate(each, named[each.judge.name], data.judged(each.criterion)) for each in gevals], as_json
+        )
         return
-    if data.images and judge.sees() is False:
-        for geval in gevals:
+    if data.images:
+        for geval in (each for each in gevals if each.judge.sees() is False):
             geval.way.check_sight(data.judged(geval.criterion))
-    warn_of_embedded(judge)
+    for judge in judges:
+        warn_of_embedded(judge)
+    board = JuryBoard(gevals, data, labels) if len(judges) > 1 else None
+    if labels and not board:
+        raise InputError("--labels weights the judges of a jury; name several with --model")
     engine = running.open()
     with engine.log(running.output, running.resume) if running.output else nullcontext() as log:
         under = Counter[str]()
-        kept: list[tuple[str, Mapping[str, Any]]] = []
+        kept: list[tuple[Asked, Mapping[str, Any]]] = []
 
-        def watch(key: str, row: Mapping[str, Any]) -> None:
+        def watch(who: Asked, row: Mapping[str, Any]) -> None:
+            judge, key = who
+            if board and judge:  # what counts is what the judges come to
+                return
             if bars.each_at_least is not None and row["score"] is not None and row["score"] < bars.each_at_least:
                 under[key] += 1
             if html:
-                kept.append((key, row))
+                kept.append((who, row))
 
-        run = ScoreRun(judge, gevals, data, log, running.max_failures, as_json, engine.rate, watch)
+        run = ScoreRun(gevals, data, log, running.max_failures, as_json, engine.rate, watch, board)
 
         def show() -> None:
             run.show()
             if html and kept:
-                named = {key: summary.criterion for key, summary in run.summaries.items()}
-                criteria = [replace(each.criterion, name=named[each.criterion.key]) for each in gevals]
-                summaries = {each.criterion: each for each in run.summaries.values()}
+                criteria = [replace(each, name=run.results[each.key].criterion) for each in wanted]
+                summaries = {each.criterion: each for each in run.results.values()}
                 texts = {
-                    (named[each.key], part.id): part.source
-                    for each in (geval.criterion for geval in gevals)
+                    (run.results[each.key].criterion, part.id): part.source
+                    for each in wanted
                     for part in data.judged(each)
                     if part.source is not None
                 }
-                title = f"{Path(input).name}, rated by {judge.name}"
-                write(html, report.score_page(title, criteria, summaries, run.in_order(kept), texts))
+                title = f"{Path(input).name}, rated by {', '.join(judge.name for judge in judges)}"
+                more = board.sections() if board else []
+                write(html, report.score_page(title, criteria, summaries, run.in_order(kept), texts, more))
 
         ended = until_the_end(run.rate(), show)
-    missed = list(bars.missed(run.summaries, under)) if ended == Exit.DONE else []
+    missed = [*run.missed(), *bars.missed(run.results, under)] if ended == Exit.DONE else []
     for each in missed:
         say(each, "red")
     raise typer.Exit(Exit.UNRATED if missed else ended)

@@ -134,7 +134,7 @@ class Jury:
         made = panel_of(ballots(self.names, scores, samples, self.criterion))
         expected = {}
         for name, geval in zip(self.names, self.gevals, strict=True):
-            expected[name] = geval.way.sampling.expected(geval.way.parts())
+            expected[name] = geval.way.expected()
         signature = jury_signature(self.criterion, expected, made)
         items = []
         for place, (sample, ratings) in enumerate(zip(samples, each, strict=True)):
@@ -196,4 +196,4 @@ def _down(names: Sequence[str], ended: Sequence[object]) -> dict[str, str]:
     down = {name: each for name, each in zip(names, ended, strict=True) if isinstance(each, JudgeError)}
     if len(down) == len(names):
         raise next(iter(down.values()))
-    return {name: str(error) for name, error in down.items()}
+    return {name: str(error).removeprefix(f"{name}: ") for name, error in down.items()}

@@ -17,7 +17,7 @@ from pydantic import BeforeValidator, Field
 from ..criteria import Criterion, load_criteria
 from ..errors import InputError, checked
 from ..rows import read_rows
-from ..signature import criterion_of
+from ..signature import criterion_of, judge_of
 from .prediction import Drawn, drawn
 from .rows import Label, Text, read_labels
 
@@ -191,6 +191,11 @@ def read_ratings(path: str | Path) -> list[Joined]:
         names[key] = rating.criterion
         made = _rated(rating, number)
         if made.id in by_key[key]:
+            one, other = (judge_of(each.signature) for each in (by_key[key][made.id], made))
+            if one != other:
+                raise InputError(
+                    f"the id {made.id!r} was rated by {one} and by {other}: take their panel's ratings, NAME.jury.jsonl"
+                )
             raise InputError(f"the id {made.id!r} stands here a second time")
         by_key[key][made.id] = made
         if rating.score is not None and rating.normalized is not None:

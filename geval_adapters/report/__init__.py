@@ -3,6 +3,7 @@
 from .agreement import LEVELS, agreement_page, agreement_sections
 from .audit import audit_page, audit_sections
 from .changes import changes_page, changes_sections
+from .jury import jury_sections, jury_table
 from .labels import apart_section, estimate_page, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
 from .page import Items, Kind, html_page
 from .ranking import ranking_page, ranking_sections
@@ -40,6 +41,8 @@ __all__ = [
     "gate_markdown",
     "gate_sections",
     "html_page",
+    "jury_sections",
+    "jury_table",
     "mean_of",
     "number",
     "plain",

@@ -24,6 +24,7 @@ def score_page(
     summaries: Mapping[str, Summary],
     rows: Sequence[Row],
     texts: Mapping[tuple[str, str], str],
+    more: Sequence[Section] = (),
 ) -> str:
     """Ratings as a page.
 
@@ -33,11 +34,12 @@ def score_page(
         summaries: what they come to, by the criterion's name.
         rows: all ratings, in the order in which they are to be shown.
         texts: the source of each sample, by its criterion's name and its id; where there is none, it is left out.
+        more: what is told of several judges.
     """
     from . import plots
 
     answer, pictures = [], []
-    sections = [_summary(criteria, summaries, rows)]
+    sections = [_summary(criteria, summaries, rows), *more]
     for criterion in criteria:
         own = [row for row in rows if row["criterion"] == criterion.name]
         scored = [row for row in own if row["score"] is not None]
@@ -116,8 +118,10 @@ def _images(names: Sequence[str]) -> str | None:
 
 
 def _items(criteria: Sequence[Criterion], rows: Sequence[Row], texts: Mapping[tuple[str, str], str]) -> Items:
+    judges = list(dict.fromkeys(name for row in rows for name in row.get("judges", ())))
     columns: list[tuple[str, Kind]] = [
         *(("id", "text"), ("system", "text"), ("criterion", "text"), ("score", "number"), ("distribution", "bars")),
+        *((name, "number") for name in judges),
         *(("± error", "number"), ("coverage", "number"), ("people", "number"), ("why there is none", "why")),
         *(("text", "text"), ("whole text", "long"), ("source", "long"), ("items", "long"), ("judge's reasons", "long")),
         *(("images", "long"), ("turns left out", "number")),
@@ -125,6 +129,7 @@ def _items(criteria: Sequence[Criterion], rows: Sequence[Row], texts: Mapping[tu
     cells = [
         [
             *(row["id"], row["system_id"], row["criterion"], row["score"], row["distribution"] or None),
+            *(row.get("judges", {}).get(name) for name in judges),
             *(row["std_error"], row["coverage"], row["human"], row["error"]),
             *(row["output"], row["output"], texts.get((row["criterion"], row["id"]))),
             *(listed_items(row.get("items") or ()), row["rationale"]),

@@ -28,6 +28,7 @@ class Estimate:
     """What rating some samples by one criterion would take.
 
     Attributes:
+        judge: who is asked.
         ratings: how many.
         requests: how many, if none has to be sent again.
         prompt_tokens: of all requests, as LiteLLM's tokenizer for the model counts them.
@@ -42,6 +43,7 @@ class Estimate:
         images: how many are sent, in neither tokens nor dollars: providers count them each in its own way.
     """
 
+    judge: str
     criterion: str
     ratings: int
     requests: int
@@ -98,6 +100,7 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
         completion += share * question.room
         previous = content
     return Estimate(
+        judge=judge.name,
         criterion=geval.criterion.name,
         ratings=ratings,
         requests=requests,
@@ -115,9 +118,12 @@ def estimate(geval: GEval, judge: LiteLLMJudge, samples: Iterable[Sample]) -> Es
 
 
 def estimates_table(estimates: Iterable[Estimate], console: Console) -> RenderableType:
-    """What a dry run shows: one row per criterion."""
+    """What a dry run shows: one row per judge and criterion."""
+    estimates = list(estimates)
+    several = len({each.judge for each in estimates}) > 1
     rows = [
         [
+            *([each.judge] if several else []),
             each.criterion,
             str(each.ratings),
             each.readout,
@@ -135,4 +141,4 @@ def estimates_table(estimates: Iterable[Estimate], console: Console) -> Renderab
         *("criterion", "ratings", "read by", "requests", "prompt tokens", "cacheable", "completion tokens at most"),
         *("cost at most", "with a prefix cache", "with --batch"),
     )
-    return table(heads, rows, console)
+    return table(("judge", *heads) if several else heads, rows, console)

@@ -8,10 +8,10 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from .. import report
-from ..errors import InputError, checked
+from ..errors import InputError, JudgeError, UnderWay, checked
 from ..judge.base import Usage
 from ..judge.client import LiteLLMJudge
 from ..judged import SEVERAL
@@ -19,6 +19,7 @@ from ..rating import GEval
 from ..rubrics import ItemRating
 from ..samples import Sample
 from ..signature import Signature
+from .board import Asked, Board, asked, titles_of
 from .breaker import Breaker
 from .input import Input
 from .log import Log
@@ -58,179 +59,285 @@ async def rate_here(geval: GEval, samples: Iterable[Sample]) -> AsyncGenerator[d
 class ScoreRun:
     """`geval score`: ratings to the output as they come, a progress bar, and what is printed at the end.
 
-    `watch` is shown each row that counts, with its criterion's key: the new ones, and those that were there.
+    Judges work at once, each at its own pace. One of several that cannot go on is `down`, and the others go on.
+
+    Args:
+        gevals: each judge with each criterion.
+        data: what is rated.
+        log: where rows are kept.
+        max_failures: see `Breaker`; counted for each judge.
+        as_json: whether to print JSON.
+        rate: what rates samples.
+        watch: is shown each row that counts, with who was asked: the new ones, and those that were there.
+        board: what several judges' ratings come to.
 
     Raises:
-        InputError: the output holds other things than ratings of these samples by this judge.
+        InputError: the output holds other things than ratings of these samples by these judges.
     """
 
     SHOWN = 20
 
     def __init__(
         self,
-        judge: LiteLLMJudge,
         gevals: Sequence[GEval],
         data: Input,
         log: Log | None,
         max_failures: float,
         as_json: bool,
         rate: Rate = rate_here,
-        watch: Callable[[str, Mapping[str, Any]], None] = lambda key, row: None,
+        watch: Callable[[Asked, Mapping[str, Any]], None] = lambda who, row: None,
+        board: Board | None = None,
     ) -> None:
         from ..agreement.unread import Unread
 
-        self.judge = judge
-        self.gevals = gevals
+        self.gevals = {asked(geval): geval for geval in gevals}
+        self.judges = {name: cast(LiteLLMJudge, geval.judge) for (name, _), geval in self.gevals.items()}
         self.data = data
         self.as_json = as_json
-        names = [each.criterion.name for each in gevals]
-        titles = {each.criterion.key: each.criterion.name for each in gevals}
-        if len(set(names)) < len(titles):  # two criteria of one name are told apart by what they say
-            titles = {key: key for key in titles}
-        several = {each.criterion.key for each in gevals if each.criterion.judges in SEVERAL}
-        self.summaries = {key: report.Summary(title, in_parts=key in several) for key, title in titles.items()}
+        self.board = board
+        titles = titles_of(gevals)
+        self.summaries = {
+            (name, key): report.Summary(
+                titles[key],
+                in_parts=geval.criterion.judges in SEVERAL,
+                judge=name if len(self.judges) > 1 else "",
+            )
+            for (name, key), geval in self.gevals.items()
+        }
+        self.down: dict[str, str] = {}
         self._log = log
         self._rate = rate
         self._watch = watch
-        self._breaker = Breaker(max_failures)
-        self._first: list[tuple[str, Mapping[str, Any]]] = []
-        self._done: set[tuple[str, str]] = set()
-        self._unread = {key: Unread() for key in self.summaries}
+        self._max_failures = max_failures
+        self._first: list[tuple[Asked, Mapping[str, Any]]] = []
+        self._done: set[tuple[Asked, str]] = set()
+        self._unread = {who: Unread() for who in self.summaries}
         self._missed: list[dict[str, Any]] = []
         self._others = 0
         self._opened = False
+        self._began = False
 
     async def rate(self) -> None:
-        """Rate every sample by every criterion, those aside that have been."""
+        """Rate every sample by every judge and criterion, those aside that have been."""
         if self._log:
             await self._resume(self._log)
-        with progress_bar(sum(self.data.counts.values()), len(self._done)) as tick:
-            at_once = len(self.gevals) if self.judge.opening else 1  # questions that are collected travel together
-            for first in range(0, len(self.gevals), at_once):
-                ratings = [self._rate_by(geval, tick) for geval in self.gevals[first : first + at_once]]
-                for ended in await asyncio.gather(*ratings, return_exceptions=True):
-                    if isinstance(ended, BaseException):
-                        raise ended
-        self.judge.finish()
+            if self.board:
+                self.board.path(self._log.path).unlink(missing_ok=True)  # it is of fewer ratings than there will be
+        self._began = True
+        for number, stage in enumerate(self.board.stages if self.board else [list(self.judges)]):
+            gevals = {who: geval for who, geval in self.gevals.items() if who[0] in stage}
+            done = sum(who in gevals for who, _ in self._done)
+            with progress_bar(sum(self.data.counts[key] for _, key in gevals), done) as tick:
+                await self._ask(stage, gevals, tick, alone=number == 0)
+        for judge in self.judges.values():
+            judge.finish()
 
-    async def _rate_by(self, geval: GEval, tick: Callable[[int, str], None]) -> None:
-        key = geval.criterion.key
-        missing = (sample for sample in self.data.judged(geval.criterion) if (key, sample.id) not in self._done)
+    async def _ask(
+        self, judges: Sequence[str], gevals: Mapping[Asked, GEval], tick: Callable[[int, str], None], alone: bool
+    ) -> None:
+        """Let judges work at once. One that cannot go on is down; where all are that stand `alone`, so is the run."""
+        own = [[geval for (name, _), geval in gevals.items() if name == judge] for judge in judges]
+        ended = await asyncio.gather(*(self._judge(each, tick) for each in own), return_exceptions=True)
+        failed = {judge: error for judge, error in zip(judges, ended, strict=True) if isinstance(error, BaseException)}
+        for error in failed.values():
+            if isinstance(error, UnderWay) or not isinstance(error, JudgeError):
+                raise error
+        if alone and len(failed) == len(judges):
+            raise next(iter(failed.values()))
+        self.down |= {judge: str(error).removeprefix(f"{judge}: ") for judge, error in failed.items()}
+
+    async def _judge(self, gevals: Sequence[GEval], tick: Callable[[int, str], None]) -> None:
+        """Rate by all criteria of one judge."""
+        breaker = Breaker(self._max_failures)
+        at_once = len(gevals) if gevals[0].judge.opening else 1  # questions that are collected travel together
+        for first in range(0, len(gevals), at_once):
+            ratings = [self._rate_by(geval, breaker, tick) for geval in gevals[first : first + at_once]]
+            for ended in await asyncio.gather(*ratings, return_exceptions=True):
+                if isinstance(ended, BaseException):
+                    raise ended
+
+    async def _rate_by(self, geval: GEval, breaker: Breaker, tick: Callable[[int, str], None]) -> None:
+        who = asked(geval)
+        missing = (
+            sample
+            for sample in self.data.judged(geval.criterion)
+            if (who, sample.id) not in self._done and (self.board is None or self.board.wants(who, sample))
+        )
         async with aclosing(self._rate(geval, missing)) as rows:
             async for row in rows:
-                self._keep(key, row)
+                self._keep(who, row)
                 spent = sum((each.usage for each in self.summaries.values()), Usage())
                 tick(sum(each.failed for each in self.summaries.values()), report.cost(spent))
-                self._breaker.count(row["error"])
-        self.summaries[key].usage += geval.steps_usage
-
-    def _judged(self, key: str) -> Iterator[Sample]:
-        (criterion,) = (each.criterion for each in self.gevals if each.criterion.key == key)
-        return self.data.judged(criterion)
+                breaker.count(row["error"])
+        self.summaries[who].usage += geval.steps_usage
 
     async def _resume(self, log: Log) -> None:
-        gevals = {geval.criterion.key: geval for geval in self.gevals}
-        names = {geval.criterion.name: geval.criterion.key for geval in self.gevals}
-        expected = {key: await geval.aexpected() for key, geval in gevals.items()}
+        expected: dict[Asked, dict[str, set[str]]] = {}
+        for who, geval in self.gevals.items():
+            try:
+                expected[who] = await geval.aexpected()
+            except JudgeError:
+                if len(self.judges) == 1:
+                    raise
+                known = geval.way.expected()  # of one that is down, and will say so again
+                expected[who] = {name: known[name] for name in known.keys() - {"steps", "prompt"}}
+        keys: dict[str, str] = {geval.criterion.name: geval.criterion.key for geval in self.gevals.values()}
+        criteria = {geval.criterion.key: geval.criterion for geval in self.gevals.values()}
         digests: dict[tuple[str, str], str] = {}
 
         def take(row: dict[str, Any]) -> None:
             rated = checked(RatedRow, row)
             if not digests:
-                digests.update(((key, each.id), each.digest) for key in gevals for each in self._judged(key))
-            if rated.criterion not in names or (names[rated.criterion], rated.id) not in digests:
+                parts = ((key, part) for key, each in criteria.items() for part in self.data.judged(each))
+                digests.update(((key, part.id), part.digest) for key, part in parts)
+            if rated.criterion not in keys or (keys[rated.criterion], rated.id) not in digests:
                 self._others += 1
                 return
             if rated.error is not None:  # it is asked for again
                 return
             signature = Signature.parse(rated.signature)
             key = signature.parts.get("criterion", "")
-            check_kind("ratings", signature, expected.get(key) or expected[names[rated.criterion]])
+            judge = signature.parts.get("model", "")
+            if judge not in self.judges and len(self.judges) > 1:  # of a jury that had another judge
+                self._others += 1
+                return
+            judge = judge if judge in self.judges else next(iter(self.judges))
+            check_kind("ratings", signature, expected.get((judge, key)) or expected[judge, keys[rated.criterion]])
             if rated.sample != digests[key, rated.id]:
                 raise InputError(f"sample {rated.id!r} has another text there; name another --output")
-            if (key, rated.id) in self._done:
-                raise InputError(f"sample {rated.id!r} has a rating by {rated.criterion!r} already; remove one of both")
-            criterion = gevals[key].criterion
-            if rated.score is None or not criterion.allows(rated.score):
-                raise InputError(f"the score {rated.score} is not on the scale {criterion.scale}; remove the line")
-            self._done.add((key, rated.id))
-            self._count(key, row)
+            if ((judge, key), rated.id) in self._done:
+                by = f"{rated.criterion!r}" + (f" of {judge}" if len(self.judges) > 1 else "")
+                raise InputError(f"sample {rated.id!r} has a rating by {by} already; remove one of both")
+            if rated.score is None or not criteria[key].allows(rated.score):
+                raise InputError(f"the score {rated.score} is not on the scale {criteria[key].scale}; remove the line")
+            self._done.add(((judge, key), rated.id))
+            self._count((judge, key), row)
 
         log.resume(take)
 
-    def _keep(self, key: str, row: Mapping[str, Any]) -> None:
+    def _keep(self, who: Asked, row: Mapping[str, Any]) -> None:
         if self._log:
             self._log.write(row)
         elif self.as_json:  # as they come, so that nothing piles up
             sys.stdout.write(("," if self._opened else '{"ratings": [') + "\n" + json.dumps(row))
             self._opened = True
-        self._count(key, row)
+        self._count(who, row)
 
-    def _count(self, key: str, row: Mapping[str, Any]) -> None:
-        self.summaries[key].add(row)
-        self._unread[key].add(bool(row["n_failed"]), row["doc_id"], row["system_id"], row["human"])
+    def _count(self, who: Asked, row: Mapping[str, Any]) -> None:
+        self.summaries[who].add(row)
+        self._unread[who].add(bool(row["n_failed"]), row["doc_id"], row["system_id"], row["human"])
         missing = max(0, report.SHOWN - len(self._missed))
         self._missed += [{"id": row["id"], **each} for each in (row.get("unread") or ())[:missing]]
-        self._watch(key, row)
-        if len(self._first) <= self.SHOWN:
-            self._first.append((key, row))
+        self._watch(who, row)
+        if self.board:
+            self.board.take(who, row)
+        elif len(self._first) <= self.SHOWN:
+            self._first.append((who, row))
 
     def show(self) -> None:
         """Print what came out, also of a run that ended early."""
         summaries = list(self.summaries.values())
         if not any(each.n + each.failed for each in summaries):
-            say_faults(self.judge)
+            self._say_faults()
             return
+        if self.board and self._began:
+            self.board.conclude(self.down, self._log.path if self._log else None, self._kept_of_board)
+            for key, result in self.board.summaries.items():
+                result.usage = sum((each.usage for (_, own), each in self.summaries.items() if own == key), Usage())
         if self.as_json:
-            end = {"criteria": [each.to_dict() for each in summaries], "faults": dict(self.judge.faults)}
-            sys.stdout.write(("\n], " if self._opened else "{") + json.dumps(end)[1:] + "\n")
-            sys.stdout.flush()
+            self._print_json(summaries)
         else:
-            console = output_console()
-            if len(self._first) <= self.SHOWN:
-                ratings = self.in_order(self._first)
-                console.print(report.ratings_table(ratings, console))
-                report.print_rationales(ratings, console)
-            console.print(report.summary_table(summaries, console))
-            for each in summaries:
-                if each.documents:
-                    console.print(report.documents_table(each, console, self.SHOWN))
-            for each in summaries:
-                if each.by_items:
-                    report.print_sections(report.rubric_sections(each.title, each.by_items), console)
-            for each in summaries:
-                for signature in each.signatures:
-                    console.print(report.plain(signature, 1000), style="dim", markup=False, soft_wrap=True)
+            self._print(summaries)
         for each in summaries:
             for reason, count in each.reasons.most_common():
-                say(f"{each.criterion}: {count} not rated: {reason}", "red")
+                say(f"{each.title}: {count} not rated: {reason}", "red")
         for line in report.unread_lines(self._missed):
             say(line, "red")
         for unread in self._unread.values():
             for warning in report.warnings_of(unread.gaps()):
                 say(f"warning: {warning}", "bold red")
-        say_faults(self.judge)
+        self._say_faults()
         for note in self._notes():
             say(note)
 
-    def in_order(self, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
-        """Rows, given with their criteria's keys, by criterion and then as in the input; named as in the summaries."""
-        keys = list(self.summaries)
-        places = {(key, each.id): place for key in keys for place, each in enumerate(self._judged(key))}
-        ordered = sorted(rows, key=lambda each: (keys.index(each[0]), places[each[0], each[1]["id"]]))
-        return [{**row, "criterion": self.summaries[key].criterion} for key, row in ordered]
+    def _kept_of_board(self, key: str, row: Mapping[str, Any]) -> None:
+        self._watch(("", key), row)
+        if len(self._first) <= self.SHOWN:
+            self._first.append((("", key), row))
+
+    def _print_json(self, summaries: Sequence[report.Summary]) -> None:
+        faults = {name: dict(judge.faults) for name, judge in self.judges.items()}
+        end: dict[str, Any] = {
+            "criteria": [each.to_dict() for each in summaries],
+            "faults": faults if len(faults) > 1 else next(iter(faults.values())),
+        }
+        if self.board and self._began:
+            end |= self.board.to_dict()
+        sys.stdout.write(("\n], " if self._opened else "{") + json.dumps(end)[1:] + "\n")
+        sys.stdout.flush()
+
+    def _print(self, summaries: Sequence[report.Summary]) -> None:
+        console = output_console()
+        if 0 < len(self._first) <= self.SHOWN:
+            ratings = self.in_order(self._first)
+            console.print((report.jury_table if self.board else report.ratings_table)(ratings, console))
+            if not self.board:
+                report.print_rationales(ratings, console)
+        if self.board and self._began:
+            summaries = [*summaries, *self.board.summaries.values()]
+        console.print(report.summary_table(summaries, console))
+        for each in summaries:
+            if each.documents:
+                console.print(report.documents_table(each, console, self.SHOWN))
+        for each in summaries:
+            if each.by_items:
+                report.print_sections(report.rubric_sections(each.title, each.by_items), console)
+        if self.board and self._began:
+            report.print_sections(self.board.sections(), console)
+        for each in summaries:
+            for signature in each.signatures:
+                console.print(report.plain(signature, 1000), style="dim", markup=False, soft_wrap=True)
+
+    def _say_faults(self) -> None:
+        for judge in self.judges.values():
+            say_faults(judge)
+
+    @property
+    def results(self) -> dict[str, report.Summary]:
+        """What the run came to, by the criterion's key: the ratings, or what several judges' come to."""
+        if self.board:
+            return self.board.summaries
+        return {key: summary for (_, key), summary in self.summaries.items()}
+
+    def missed(self) -> Iterator[str]:
+        """What was not rated, in words."""
+        for each in self.summaries.values():
+            if each.failed:
+                yield f"{each.title}: {each.failed} of {each.n + each.failed} were not rated"
+        if self.board:
+            yield from self.board.missed()
+
+    def in_order(self, rows: Iterable[tuple[Asked, Mapping[str, Any]]]) -> list[Mapping[str, Any]]:
+        """Rows, given with who was asked, by criterion and then as in the input; named as in the summaries."""
+        keys = {key: summary.criterion for (_, key), summary in self.summaries.items()}
+        criteria = {geval.criterion.key: geval.criterion for geval in self.gevals.values()}
+        parts = ((key, part) for key in keys for part in self.data.judged(criteria[key]))
+        places = {(key, part.id): place for place, (key, part) in enumerate(parts)}
+        ordered = sorted(rows, key=lambda each: places[each[0][1], each[1]["id"]])
+        return [{**row, "criterion": keys[key]} for (_, key), row in ordered]
 
     def _notes(self) -> Iterator[str]:
         yield from self.data.notes()
         if self._done:
-            yield f"{len(self._done)} of {sum(self.data.counts.values())} had been rated before"
+            total = sum(self.data.counts[key] for _, key in self.gevals)
+            yield f"{len(self._done)} of {total} had been rated before"
         for each in self.summaries.values():
             if each.usage.from_cache:
-                yield f"{each.criterion}: {each.usage.from_cache} replies came from the cache, for nothing"
+                yield f"{each.title}: {each.usage.from_cache} replies came from the cache, for nothing"
             if len(each.served) > 1:
                 counts = ", ".join(f"{model} {count} x" for model, count in each.served.most_common())
-                yield f"{each.criterion}: {len(each.served)} models were served: {counts}"
+                yield f"{each.title}: {len(each.served)} models were served: {counts}"
             if each.saved:
-                yield f"{each.criterion}: adaptive sampling saved {each.saved} replies"
+                yield f"{each.title}: adaptive sampling saved {each.saved} replies"
         if self._others:
-            yield f"{self._others} rows of the output are of other samples or criteria, and not counted here"
+            yield f"{self._others} rows of the output are of other samples, criteria or judges, and not counted here"

@@ -180,12 +180,12 @@ def test_a_jury_gives_each_items_ratings_and_panel() -> None:
 
 def test_a_judge_that_dies_in_mid_run_leaves_a_panel_that_says_so() -> None:
     rated = jury(Sees("a"), Sees("b"), Sees("c", dies_after=25)).rate_many(samples(60))
-    assert rated.down == {"c": "c: 401 invalid key"}
+    assert rated.down == {"c": "401 invalid key"}
     numbers = [each.panel.n_valid for each in rated]
     assert (numbers.count(3), numbers.count(2)) == (25, 35)
     short = next(each.panel for each in rated if each.panel.n_valid == 2)
     assert (short.n_failed, round(short.coverage, 3)) == (1, 0.667)
-    assert "c none (c: 401 invalid key)" in short.rationale
+    assert "c none (401 invalid key)" in short.rationale
     assert short.bounds[0] < short.score < short.bounds[1]
 
 
