@@ -1,10 +1,11 @@
 """Peak memory of `geval score`, by the number of rows in its file.
 
-    uv run python benchmarks/memory.py [--rows N ...]
+    uv run python benchmarks/memory.py [--rows N ...] [--stub]
 
 For each number of rows a process of its own rates a file of short texts into an output, 64 requests at a time, against
-the loopback server of `throughput.py`, which is another process. The same command is then run once more: it finds all
-done and asks nothing. Memory is the peak resident set as the system accounts it to the process.
+the loopback server of `throughput.py`, which is another process; with `--stub` requests are answered without a network,
+all else being as it is. The same command is then run once more: it finds all done and asks nothing. Memory is the peak
+resident set as the system accounts it to the process.
 """
 
 from __future__ import annotations
@@ -43,12 +44,28 @@ def write_rows(path: Path, count: int) -> None:
             file.write(json.dumps({"id": f"row-{i}", "source": source, "output": output}) + "\n")
 
 
-def score(path: Path, output: Path, base: str) -> Run:
+STUB = """
+import asyncio, time
+from geval_adapters.judge.bodies import parsed
+from geval_adapters.judge.direct import DirectRoute
+from throughput import _reply
+raw = _reply({"messages": [{"content": ""}], "logprobs": True}).partition(b"\\r\\n\\r\\n")[2]
+async def send(self, body, timeout):
+    await asyncio.sleep(0.005)
+    return parsed(raw)
+DirectRoute.send = send
+"""
+"""Instead of a network, the server's reply."""
+
+
+def score(path: Path, output: Path, base: str, stub: bool) -> Run:
     """Run the command to its end; where it ends badly, show why."""
     counts(base)
     options = ["--criterion", CRITERION, "--model", f"openai/{MODEL}", "--concurrency", str(CONCURRENCY)]
-    command = [sys.executable, "-c", "from geval_adapters.cli import main; main()", "score", str(path), *options]
+    code = (STUB if stub else "") + "from geval_adapters.cli import main; main()"
+    command = [sys.executable, "-c", code, "score", str(path), *options]
     environment = os.environ | {"OPENAI_API_BASE": base, "OPENAI_API_KEY": KEY, "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    environment["PYTHONPATH"] = str(Path(__file__).parent)
     began = time.perf_counter()
     with (output.parent / "said").open("w+") as said:
         process = subprocess.Popen([*command, "--output", str(output)], env=environment, stdout=said, stderr=said)
@@ -64,6 +81,7 @@ def score(path: Path, output: Path, base: str) -> Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Peak memory of geval score")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="N", help="rows of the files")
+    parser.add_argument("--stub", action="store_true", help="answer requests without a network")
     arguments = parser.parse_args()
     server, pipe = start(serve)
     base = pipe.recv()
@@ -74,7 +92,7 @@ def main() -> None:
             output.unlink(missing_ok=True)
             write_rows(path, count)
             for name in ("rate", "resume"):
-                run = score(path, output, base)
+                run = score(path, output, base, arguments.stub)
                 with output.open() as file:
                     written = sum(1 for _ in file)
                 figures = (run.requests, written, round(run.peak), round(run.seconds))

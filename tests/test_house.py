@@ -276,3 +276,16 @@ def test_the_start_is_light(start):
     code = f"import sys\ntry:\n    {start}\nexcept SystemExit:\n    pass\nprint(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert HEAVY & set(done.stdout.split()) == set()
+
+
+def test_a_first_rating_loads_only_what_it_needs(server, tmp_path):
+    row = tmp_path / "row.jsonl"
+    row.write_text('{"output": "A text.", "source": "A source."}\n')
+    options = ["score", row, "--criterion", "summeval/coherence", "--model", "openai/gpt-4o-mini"]
+    code = (
+        "import sys, atexit; from geval_adapters.cli import main; atexit.register(lambda: print(*sys.modules)); main()"
+    )
+    command = [sys.executable, "-c", code, *options, "--output", tmp_path / "rated.jsonl"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert server.requests
+    assert (HEAVY - {"aiohttp", "jinja2", "yaml"}) & set(done.stdout.split()) == set()
