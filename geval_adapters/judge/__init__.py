@@ -1,7 +1,7 @@
 """Asking a model: the judge's contract, its client and routes, pace and prices, the embedded judge, and sampling."""
 
 from .base import Answer, Judge, Reply, Usage
-from .cache import ReplyCache
+from .cache import NoReplyError, ReplyCache
 from .client import LiteLLMJudge
 from .faults import Access, Fault
 from .judges import judge_of
@@ -25,6 +25,7 @@ __all__ = [
     "Fault",
     "Judge",
     "LiteLLMJudge",
+    "NoReplyError",
     "Pace",
     "Parameters",
     "Question",

@@ -22,6 +22,10 @@ BUSY = 30.0
 """Seconds to wait for another process that writes."""
 
 
+class NoReplyError(JudgeError):
+    """A reply is not kept, and nobody may be asked for it."""
+
+
 class ReplyCache:
     """Replies by request and number: the third reply to a request in one run is the third in the next.
 
@@ -34,7 +38,7 @@ class ReplyCache:
 
     Raises:
         InputError: the folder cannot be written, or the file in it is no cache.
-        JudgeError: from `answer`, with `only`: a reply is not there.
+        NoReplyError: from `answer`, with `only`: a reply is not there.
     """
 
     def __init__(self, folder: str | Path, only: bool = False) -> None:
@@ -84,7 +88,7 @@ class ReplyCache:
         answer = Answer([], Usage(from_cache=len(known)))
         if missing and self.only:
             there = f"{len(known)} of {n}" if known else "none"
-            raise JudgeError(
+            raise NoReplyError(
                 f"{self.path}: {there} of the replies to this question are kept, and no judge is to be asked"
             )
         if missing:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from geval_adapters import GEvalError, InputError, JudgeError, Rating, Sample, Scale
+from geval_adapters import GEvalError, InputError, Rating, Sample, Scale, Usage
+from geval_adapters.judge import NoReplyError
 from geval_adapters.judged import judged
 from geval_adapters.samples import SampleLike, to_sample
 
@@ -99,22 +100,11 @@ class Asserting:
         under: Callable[[Sequence[Rating], dict[str, Any], Scale], str],
     ) -> list[Rating]:
         __tracebackhide__ = True
-        if not outputs:
-            raise RatingError("there are no outputs to rate")
-        about = {name: value for name, value in more.items() if name in FIELDS}
-        judging = self._judging({name: value for name, value in more.items() if name not in FIELDS})
-        scale = judging.criterion.scale
-        if least is not None and not scale.low <= least <= scale.high:
-            raise InputError(f"{least:g} is not on the scale of {judging.criterion.name}, {scale}")
-        samples = [part for each in outputs for part in judged(to_sample(each, **about), judging.criterion)]
-        if record is words.record and len(samples) > 1:
-            several = f"{judging.criterion.name} makes {len(samples)} ratings of this sample"
-            raise InputError(f"{several}: use assert_mean_at_least([…], …)")
         try:
-            ratings, spent = judging.rate(samples)
-        except GEvalError as error:  # its text says all; what lies under it in the core would hide that
-            if self._offline and isinstance(error, JudgeError):
-                raise JudgeError(f"{error}; {words.FILL}") from None
+            ratings, spent, scale = self._rated(outputs, least, more, alone=record is words.record)
+        except NoReplyError as error:
+            raise NoReplyError(f"{error}; {words.FILL}") from None
+        except GEvalError as error:  # its text says all; what lies under it would hide that
             raise error.with_traceback(None) from None
         told = {**record(ratings, scale), "at_least": least, "usage": vars(spent)}
         self._tell(told)
@@ -123,6 +113,23 @@ class Asserting:
         if least is not None and told["score"] < least:
             raise AssertionError(under(ratings, told, scale))
         return ratings
+
+    def _rated(
+        self, outputs: Sequence[SampleLike], least: float | None, more: Mapping[str, Any], alone: bool
+    ) -> tuple[list[Rating], Usage, Scale]:
+        """The ratings of some outputs, what they cost, and their scale; `alone` for an output that is one rating."""
+        if not outputs:
+            raise RatingError("there are no outputs to rate")
+        about = {name: value for name, value in more.items() if name in FIELDS}
+        judging = self._judging({name: value for name, value in more.items() if name not in FIELDS})
+        criterion = judging.criterion
+        if least is not None and not criterion.scale.low <= least <= criterion.scale.high:
+            raise InputError(f"{least:g} is not on the scale of {criterion.name}, {criterion.scale}")
+        samples = [part for each in outputs for part in judged(to_sample(each, **about), criterion)]
+        if alone and len(samples) > 1:
+            several = f"{criterion.name} makes {len(samples)} ratings of this sample"
+            raise InputError(f"{several}: use assert_mean_at_least([…], …)")
+        return *judging.rate(samples), criterion.scale
 
     def _judging(self, more: Mapping[str, Any]) -> Judging:
         settings = {**self._settings, **more}

@@ -54,7 +54,9 @@ class Judging:
             judge = LiteLLMJudge(model, cache=ReplyCache(cache, only=offline) if cache else None, **options)
         self._judge = judge
         self._new: Callable[[], GEval] = partial(GEval, criterion, judge, **own)
-        self.criterion = self._new().criterion
+        first = self._new()
+        self.criterion = first.criterion
+        self._share_requests = first.recipe.batched
         self._known: dict[str, Rating] = {}
         self._said: set[str] = set()
 
@@ -65,6 +67,9 @@ class Judging:
             InputError: a sample lacks a field that the criterion needs.
             JudgeError: the judge cannot be asked at all; offline, a reply is not there.
         """
+        if self._share_requests:  # then a rating depends on what is asked about beside it
+            ratings = list(self._new().rate_many(samples))
+            return ratings, sum((rating.usage for rating in ratings), Usage())
         missing = {each.digest: each for each in samples if each.digest not in self._known}
         log.addFilter(self._once)
         try:

@@ -258,6 +258,7 @@ def test_what_cannot_be_asked_is_said(run, call, said):
     result = run(f"def test(geval):\n    {call}", MODEL)
     result.assert_outcomes(failed=1)
     assert re.search(rf"E .*InputError: .*{re.escape(said)}", result.stdout.str())
+    assert "geval_adapters/" not in result.stdout.str(), "the message says all"
 
 
 def test_each_turn_of_a_conversation_counts(run):
@@ -280,6 +281,26 @@ def test_each_turn_of_a_conversation_counts(run):
     )
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["E   *relevance makes 2 ratings of this sample: use assert_mean_at_least*"])
+
+
+def test_outputs_of_one_mean_share_requests_where_the_recipe_says_so(run, judge: Server):
+    def handler(request: dict) -> dict:
+        told = request["messages"][0]["content"]
+        shown = len(re.findall(r"<output_\d+>\n", told))
+        return completion("\n".join(f"Output {place + 1}: 4" for place in range(shown)))
+
+    judge.handler = handler
+    result = run(
+        """
+        def test_mean(geval):
+            texts = [f"Text {place}." for place in range(6)]
+            geval.assert_mean_at_least(texts, 4, criterion="coherence", per_request=3, rounds=1, readout="samples",
+                                       explain=False)
+        """,
+        MODEL,
+    )
+    result.assert_outcomes(passed=1)
+    assert len(judge.requests) == 2
 
 
 def test_the_page_of_the_docs_shows_what_runs(run, pytester):
