@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -80,13 +81,9 @@ class Rubric:
         """
         if isinstance(spec, Rubric):
             return spec
-        if isinstance(spec, str):
-            try:
-                spec = json.loads(spec)
-            except (ValueError, RecursionError):
-                raise InputError(f"a rubric is a list of items, or the JSON of one, found {brief(spec)}") from None
+        spec = _parsed(spec)
         if not isinstance(spec, Sequence) or isinstance(spec, str):
-            raise InputError(f"a rubric is a list of items, found {brief(spec)}")
+            raise InputError(f"a rubric is a list of items, or the JSON of one, found {brief(spec)}")
         return cls(tuple(_item(each, number) for number, each in enumerate(spec, start=1)))
 
     @classmethod
@@ -115,6 +112,25 @@ class Rubric:
 
     def __len__(self) -> int:
         return len(self.items)
+
+
+def looks_like_rubric(value: object) -> bool:
+    """Whether a value, found under a name that other things have as well, is meant as a rubric.
+
+    >>> looks_like_rubric('[{"criterion": "Is it so?"}]'), looks_like_rubric([{"title": "Style", "weight": 3}])
+    (True, False)
+    """
+    value = _parsed(value)
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return isinstance(value, Rubric)
+    return all(isinstance(each, str) or (isinstance(each, Mapping) and "criterion" in each) for each in value)
+
+
+def _parsed(value: object) -> object:
+    if isinstance(value, str) and value.lstrip().startswith("["):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def _item(spec: Any, number: int) -> RubricItem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean
@@ -15,7 +15,7 @@ from .content import Conversation, Image, text_fields
 from .criteria import Criterion, digest
 from .errors import InputError, brief, checked, one_of
 from .rows import is_elsewhere, read_rows
-from .rubrics import Rubric
+from .rubrics import Rubric, looks_like_rubric
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "source": ("source", "input", "inputs", "user_input", "question", "prompt.raw", "prompt"),
@@ -267,12 +267,11 @@ def _people(scores: object) -> dict[str, tuple[float, ...]]:
 
 
 def _rubric(value: object, asked: bool) -> Rubric | None:
-    """A row's rubric; what is no list is one of another kind, unless it was asked for by its column's name."""
-    listed = isinstance(value, Sequence) and (not isinstance(value, str) or value.lstrip().startswith("["))
-    if value is None or value == "" or not (listed or asked):
+    """A row's rubric; what looks otherwise is of another kind, unless it was asked for by its column's name."""
+    if not asked and not looks_like_rubric(value):
         return None
     try:
-        return Rubric.of(value)
+        return None if value is None or value == "" else Rubric.of(value)
     except InputError as error:
         raise InputError(f"rubric: {error}") from None
 

@@ -124,7 +124,7 @@ def test_the_standard_error_is_of_all_items_or_of_none() -> None:
         ([{"criterion": "a", "point": 2}], "item 1: point: is unknown; known: criterion, points, tags"),
         ([{"points": 2}], "item 1: criterion: is missing"),
         ([7], "item 1: must be"),
-        ({"a": 1}, "a rubric is a list of items, found"),
+        ({"a": 1}, "a rubric is a list of items, or the JSON of one, found"),
         ("[", "a rubric is a list of items, or the JSON of one"),
     ],
 )

@@ -6,7 +6,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,15 +16,17 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompt_values import ChatPromptValue, PromptValue
 from langchain_core.runnables import Runnable
 
-from geval_adapters import Criterion, InputError, Judge, LiteLLMJudge, Sample, Scale, load_criteria
+from geval_adapters import Criterion, InputError, Judge, LiteLLMJudge, Rubric, Sample, Scale, load_criteria
 from geval_adapters.content import messages_in
-from geval_adapters.samples import to_sample
+from geval_adapters.criteria import Field
+from geval_adapters.samples import ALIASES, to_sample
 
 from .chat_model import ChatModelJudge
 
 CriterionLike = str | Criterion | ConstitutionalPrinciple
-CriteriaLike = CriterionLike | Iterable[CriterionLike] | Mapping[str, str]
-"""One criterion, several, or name to description; also LangChain's own `Criteria` and constitutional principles."""
+CriteriaLike = CriterionLike | Iterable[CriterionLike] | Mapping[str, str | Sequence[Any]]
+"""One criterion, several, or name to description or to a rubric (a list of items, as `Rubric.of` takes it); also
+LangChain's own `Criteria` and constitutional principles."""
 
 ModelLike = str | Judge | Runnable[Any, Any]
 
@@ -82,7 +84,10 @@ def _of_upstream(criterion: Criteria) -> Criterion:
     return replace(described, needs=("reference",)) if criterion is Criteria.CORRECTNESS else described
 
 
-def _described(name: str, definition: str) -> Criterion:
+def _described(name: str, definition: str | Sequence[Any]) -> Criterion:
+    if not isinstance(definition, str):
+        shown: tuple[Field, ...] = ("source", "context")
+        return Criterion(name, "", Scale.of("0-1"), optional=shown, rubric=Rubric.of(definition))
     return Criterion(name, definition, Scale.of("1-5"), optional=("source",))
 
 
@@ -169,7 +174,8 @@ def as_sample(value: object, **more: object) -> Sample:
     fields = {field: as_passages(each) if field == "context" else as_told(each) for field, each in found.items()}
     if fields["output"] is None and "messages" not in given:
         raise InputError(f"no prediction among {', '.join(map(repr, given)) or 'nothing'}; name it 'prediction'")
-    return to_sample({**fields, "messages": given.get("messages")})
+    rubric = next((given[name] for name in ALIASES["rubric"] if name in given), None)
+    return to_sample({**fields, "messages": given.get("messages"), "rubric": rubric})
 
 
 def as_told(value: object) -> Any:

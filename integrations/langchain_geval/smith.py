@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from langchain_core.runnables import Runnable
 
 from geval_adapters import InputError, Sample
-from geval_adapters.samples import to_sample
+from geval_adapters.samples import ALIASES, to_sample
 
 from .evaluators import GEvalEvaluator, PairwiseGEvalEvaluator, Result
 from .inputs import CriteriaLike, ModelLike, as_passages, as_told, named_by_environment
@@ -24,6 +24,7 @@ KNOWN = {
     "source": ("input", "source", "question"),
     "reference": ("reference", "output", "answer", "expected"),
     "context": ("context",),
+    "rubric": ALIASES["rubric"],
 }
 """Which entry of a dataset's mappings is taken for a field, first match first, where there is more than one."""
 
@@ -51,15 +52,24 @@ class _SmithEvaluator:
         return to_sample(self._fields(inputs, outputs, reference_outputs, context))
 
     def _fields(self, inputs: object, outputs: object, reference_outputs: object, context: object) -> dict[str, Any]:
+        rubric = None
         for given in (inputs, outputs, reference_outputs):
             if context is None and isinstance(given, Mapping):
                 context = given.get(self.columns.get("context", "context"))
+            if rubric is None and isinstance(given, Mapping):
+                rubric = given.get(self._named_rubric(given))
         return {
             "output": self._output(outputs),
             "source": self._pick("source", inputs, whole=True),
             "reference": self._pick("reference", reference_outputs, whole=True),
             "context": as_passages(context),
+            "rubric": rubric,
         }
+
+    def _named_rubric(self, given: object) -> str:
+        """The entry that holds a sample's own rubric, wherever the dataset has it; what is no list is none."""
+        names = (self.columns["rubric"],) if "rubric" in self.columns else ALIASES["rubric"]
+        return next((name for name in names if isinstance(given, Mapping) and isinstance(given.get(name), list)), "")
 
     def _pick(self, field: str, given: object, whole: bool) -> Any:
         """The field's text or messages: the entry that is named for it, the only one, one with a known name, or all."""
@@ -68,7 +78,7 @@ class _SmithEvaluator:
         if field in self.columns:
             return as_told(given.get(self.columns[field]))
         context = self.columns.get("context", "context")
-        rest = {name: value for name, value in given.items() if name != context}
+        rest = {name: value for name, value in given.items() if name not in (context, self._named_rubric(given))}
         known = next((rest[name] for name in KNOWN[field] if name in rest), None)
         if known is None and rest and (whole or len(rest) == 1 or "messages" in rest):
             known = rest

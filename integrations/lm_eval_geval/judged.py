@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from geval_adapters import InputError, Sample, read_samples
@@ -91,6 +92,9 @@ def outputs(
     present = [name for name in FIELDS if any(getattr(sample, name) is not None for sample in samples)]
     names = ("id", "output", *present)
     rows: list[Row] = [{name: getattr(sample, name) for name in names} | settings for sample in samples]
+    if any(sample.rubric for sample in samples):
+        for row, sample in zip(rows, samples, strict=True):
+            row["rubric"] = json.dumps(sample.rubric.to_list()) if sample.rubric else None
     return split(rows)
 
 

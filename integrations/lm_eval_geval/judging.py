@@ -28,7 +28,7 @@ from lm_eval.utils import apply_template
 
 from geval_adapters import GEval, InputError, LiteLLMJudge, Rating, Sample
 from geval_adapters.content import messages_in
-from geval_adapters.criteria import FIELDS
+from geval_adapters.criteria import FIELDS, NEEDS
 from geval_adapters.judged import SEVERAL
 from geval_adapters.samples import ALIASES, to_sample
 
@@ -84,7 +84,7 @@ def _judge(model: str | None) -> LiteLLMJudge:
 def _result(rating: Rating) -> Result:
     row = rating.to_dict()
     shown = ("criterion", "score", "normalized", "coverage", "method", "n_valid", "n_failed", "error", "signature")
-    return {name: row[name] for name in shown}
+    return {name: row[name] for name in shown} | ({"items": row["items"]} if row["items"] else {})
 
 
 class JudgeFilter(Filter):  # type: ignore[misc]
@@ -93,8 +93,8 @@ class JudgeFilter(Filter):  # type: ignore[misc]
     Args:
         criterion: one or several names, files or texts, as for `GEval`.
         judge, recipe: as for `judge`.
-        source, context, reference: the column that holds it, or a Jinja template over the columns; by default the
-            columns that a file of samples may call so.
+        source, context, reference, rubric: the column that holds it, or a Jinja template over the columns; by default
+            the columns that a file of samples may call so.
         output: the same for the text to be rated, which otherwise is the reply.
 
     What `--metadata` says goes before all that, in tasks whose data set is loaded by `dataset`.
@@ -107,7 +107,7 @@ class JudgeFilter(Filter):  # type: ignore[misc]
         recipe: str | None = None,
         **columns: str,
     ) -> None:
-        if unknown := set(columns) - {*FIELDS, "output"}:
+        if unknown := set(columns) - {*NEEDS, "output"}:
             raise InputError(f"geval: unknown option {', '.join(sorted(unknown))} of the filter")
         self.settings = {"criterion": criterion, "judge": judge, "recipe": recipe}
         self.columns = columns
@@ -124,7 +124,7 @@ class JudgeFilter(Filter):  # type: ignore[misc]
 
     def _sample(self, reply: str, doc: Doc) -> Sample:
         output = reply if "output" not in self.columns else _column(doc, self.columns["output"])
-        return to_sample({"output": output or "", **{name: self._field(doc, name) for name in FIELDS}})
+        return to_sample({"output": output or "", **{name: self._field(doc, name) for name in NEEDS}})
 
     def _field(self, doc: Doc, name: str) -> Any:
         if self.columns.get(name) in doc:
@@ -142,8 +142,9 @@ def _column(doc: Doc, spec: str) -> str | None:
 
 
 def _value(value: Any, name: str) -> Any:
-    """A column's value: messages and lists of contexts as they are, anything else as text."""
-    kept = value is None or (name == "context" and isinstance(value, list)) or messages_in(value) is not None
+    """A column's value: messages and lists of contexts or items as they are, anything else as text."""
+    listed = name in ("context", "rubric") and isinstance(value, list)
+    kept = value is None or listed or messages_in(value) is not None
     return value if kept else str(value)
 
 
