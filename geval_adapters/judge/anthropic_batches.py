@@ -67,7 +67,7 @@ class AnthropicBatches:
 
     def _params(self, body: Body) -> dict[str, Any]:
         """A request to OpenAI's protocol as one to Anthropic's."""
-        messages = [{"role": each["role"], "content": _content(each["content"])} for each in body["messages"]]
+        messages = [{"role": each["role"], "content": content_of(each["content"])} for each in body["messages"]]
         params: dict[str, Any] = {"model": self._model, "messages": messages, "max_tokens": 4096}
         params |= {name: body[name] for name in ("max_tokens", "temperature", "top_p") if name in body}
         if "stop" in body:
@@ -133,12 +133,12 @@ async def _lines(content: Any) -> AsyncIterator[bytes]:
     yield rest
 
 
-def _content(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
+def content_of(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
     """A message's content with its images as Anthropic has them."""
-    return content if isinstance(content, str) else [_part(part) for part in content]
+    return content if isinstance(content, str) else [_image(part) for part in content]
 
 
-def _part(part: dict[str, Any]) -> dict[str, Any]:
+def _image(part: dict[str, Any]) -> dict[str, Any]:
     if part["type"] != "image_url":
         return part
     url = part["image_url"]["url"]

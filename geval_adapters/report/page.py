@@ -68,8 +68,15 @@ def _embedded(items: Items) -> str:
     def inert(cell: Any, kind: Kind) -> Any:
         if not isinstance(cell, str):
             return cell
-        return plain_lines(cell)[:4000] if kind == "long" else plain(cell, 200)
+        return _shortened(plain_lines(cell)) if kind == "long" else plain(cell, 200)
 
     rows = [[inert(cell, kind) for cell, (_, kind) in zip(row, items.columns, strict=True)] for row in items.rows]
     text = json.dumps({"columns": list(items.columns), "rows": rows, "scales": items.scales})
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _shortened(text: str, most: int = 8000) -> str:
+    """A long text by its beginning and its end, where a conversation's newest turns are."""
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]}\n… {len(text) - most:,} characters are not shown here …\n{text[-most // 2 :]}"

@@ -41,6 +41,7 @@ class Summary:
     Attributes:
         in_parts: whether one sample makes several ratings, which are then no independent ones: the standard error is
             that of a mean over documents.
+        cut: ratings of a conversation of which turns were left out.
         documents: what each document's parts come to, by its name and system; only then.
         by_items: what they come to item by item, where they are by a rubric.
 
@@ -59,6 +60,7 @@ class Summary:
     usage: Usage = field(default_factory=Usage)
     coverage: float = 0.0
     saved: int = 0
+    cut: int = 0
     judge: str = ""
     in_parts: bool = False
     documents: dict[tuple[str, str | None], Document] = field(default_factory=dict)
@@ -79,6 +81,7 @@ class Summary:
             self.reasons[_short(row["error"] or "no reason given")] += 1
             return
         self.n += 1
+        self.cut += bool(row.get("left_out"))
         self.methods[row["method"]] += 1
         self.signatures[row["signature"]] += 1
         self.served.update(row.get("served") or ())
@@ -138,6 +141,7 @@ class Summary:
             "methods": dict(self.methods),
             "coverage": self.coverage / self.n if self.n else None,
             "replies_saved": self.saved,
+            "cut": self.cut,
             "usage": vars(self.usage),
             "signatures": list(self.signatures),
             "served": dict(self.served),

@@ -337,6 +337,8 @@ class ScoreRun:
             if len(each.served) > 1:
                 counts = ", ".join(f"{model} {count} x" for model, count in each.served.most_common())
                 yield f"{each.title}: {len(each.served)} models were served: {counts}"
+            if each.cut:
+                yield f"{each.title}: {each.cut} ratings are of a conversation that was cut at turns (left_out)"
             if each.saved:
                 yield f"{each.title}: adaptive sampling saved {each.saved} replies"
         if self._others:
