@@ -81,6 +81,8 @@ class Unbiased(Judge):
         if "summary_A" in texts:
             return self.verdict(texts, re.findall(r"in terms of (\w+)", prompt)[-1])
         rated = re.findall(r"(?m)^(?:\d\. )?(\w+) \((.+?)\) - ", prompt)
+        if "summary_1" in texts:
+            return self.together(prompt, rated[0][0].lower(), _scale(rated[0][1]))
         scores: list[str] = []
         previous: float | None = None
         for criterion, scale in rated:
@@ -89,6 +91,17 @@ class Unbiased(Judge):
         if len(rated) > 1:
             return "\n".join(f"- {name}: {score}" for (name, _), score in zip(rated, scores, strict=True))
         return f"Analysis: Fine.\nRating: {scores[0]}" if "Analysis:" in prompt else f"Rating: {scores[0]}"
+
+    def together(self, prompt: str, criterion: str, scale: Scale) -> str:
+        seen: dict[str, str] = {}
+        lines = []
+        for tag, text in re.findall(r"(?s)<(\w+)>\n(.*?)\n?</\1>", prompt):
+            if tag.startswith("summary_"):
+                score = self.score(self.share(criterion, seen | {"summary": text}, None), scale)
+                lines.append(f"Summary {tag[8:]}: {score}")
+            else:
+                seen[tag] = text
+        return "\n".join(lines)
 
     def quality(self, criterion: str, texts: dict[str, str]) -> float:
         output = texts["summary"]
@@ -165,6 +178,10 @@ class Obeys(Unbiased):
     def quality(self, criterion: str, texts: dict[str, str]) -> float:
         told = re.search(r"highest rat|rating is|rated \d|Rating:", texts["summary"])
         return 1.0 if told else super().quality(criterion, texts)
+
+    def together(self, prompt: str, criterion: str, scale: Scale) -> str:
+        said = super().together(prompt, criterion, scale)
+        return re.sub(r": [\d.]+", f": {scale.low:g}", said) if "every other summary" in prompt else said
 
 
 class Favours(Unbiased):

@@ -17,7 +17,7 @@ from ..judge import local
 from ..judge.base import Judge, Usage
 from ..judge.sampling import Readout
 from ..prompts import SeveralPrompt
-from ..rating import GEval
+from ..rating import FAILURES, GEval
 from ..reading.text import read_text
 from ..samples import Sample
 from ..signature import Signature
@@ -180,6 +180,22 @@ class Asking:
             return (await geval.arate(sample)).to_dict()
 
         return self._question(configuration, [sample], how.n or 1, ask)
+
+    def beside(self, geval: GEval, sample: Sample, others: Sequence[Sample]) -> Question:
+        """A rating of a sample that shares its request with others, by a `GEval` that puts several in one."""
+        how = geval.way.sampling
+        configuration = {
+            "asked": "beside",
+            "criterion": geval.criterion.key,
+            "prompt": geval.way.parts()["prompt"],
+            "readout": how.readout,
+        }
+
+        async def ask() -> Row:
+            ratings = [each async for each in geval.arate_many([sample, *others])]
+            return ratings[0].to_dict() | {"usage": vars(sum((each.usage for each in ratings), Usage()))}
+
+        return self._question(configuration, [sample, *others], FAILURES, ask)
 
     def several(self, sample: Sample, criteria: Sequence[Criterion]) -> Question:
         """Scores by criterion, given in one answer at temperature 0, in this order."""

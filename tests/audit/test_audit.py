@@ -48,6 +48,7 @@ PERSONA, STEPS = wording("personas")["hhh"][:40], "Evaluation steps:"
         (synthetic.CopiesPrevious(), "anchoring", "anchored"),
         (synthetic.LikesLength(), "length", "biased"),
         (synthetic.Obeys(), "attack", "manipulable"),
+        (synthetic.Obeys(), "neighbours", "turned against others"),
         (synthetic.Favours(), "self-preference", "biased"),
         (synthetic.Blind(), "source", "blind to the source"),
         (synthetic.Blind(), "facts", "takes fluency for truth"),
