@@ -25,6 +25,7 @@ ADAPTERS = (
     "inspect_geval",
     "langchain_geval",
     "lm_eval_geval",
+    "mlflow_geval",
     "promptfoo_geval",
     "pytest_geval",
     "ray_geval",
