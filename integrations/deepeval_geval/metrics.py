@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from statistics import fmean
 from typing import Any
 
@@ -40,7 +40,7 @@ class _Rates:
 
     def __init__(
         self,
-        criterion: str | Criterion,
+        criterion: str | Criterion | Mapping[str, Any],
         *,
         threshold: float | None = 0.5,
         model: str | Judge | None = None,
@@ -54,6 +54,9 @@ class _Rates:
         self.name = name or self.geval.criterion.name
         self.evaluation_model = self.geval.judge.name
         self.ratings = ()
+        # DeepEval's cache takes two metrics of one name for the same unless these differ.
+        told = self.geval.way.expected()
+        self.criteria = "|".join(f"{name}:{'/'.join(sorted(values))}" for name, values in told.items())
 
     @property
     def __name__(self) -> str:

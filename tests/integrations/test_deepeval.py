@@ -184,6 +184,17 @@ def test_copies_of_a_metric_share_what_rates():
         assert (copied.name, copied.threshold) == (metric.name, metric.threshold)
 
 
+def test_deepevals_cache_tells_ways_of_rating_apart():
+    from deepeval.test_run.cache import Cache
+
+    known = Cache.create_metric_configuration(GEvalMetric("coherence", model=MODEL))
+    assert Cache.same_metric_configs(GEvalMetric("coherence", model=MODEL), known)
+    for other in ({"n": 5}, {"form": "score_only"}, {"scale": "1-10"}, {"model": "openai/gpt-4o"}, {"threshold": 0.7}):
+        assert not Cache.same_metric_configs(GEvalMetric("coherence", **{"model": MODEL, **other}), known), other
+    again = Criterion("coherence", "Something else.", Scale.of("1-5"))
+    assert not Cache.same_metric_configs(GEvalMetric(again, model=MODEL), known)
+
+
 def test_our_pytest_plugin_stands_beside_deepevals(pytestconfig):
     assert pytestconfig.pluginmanager.hasplugin("deepeval")
     assert pytestconfig.pluginmanager.hasplugin("geval")
