@@ -49,6 +49,10 @@ def judge(request: dict) -> dict:
     """A rating, or a verdict, that depends on the texts alone."""
     text = request["messages"][0]["content"]
     drawn = int(hashlib.md5(text.encode()).hexdigest(), 16)
+    if "<item>" in text:
+        return completion(*[f"Answer: {'yes' if drawn % 2 else 'no'}"] * request.get("n", 1))
+    if "JSON list" in text:
+        return completion('[{"criterion": "Says what to do.", "points": 5}, {"criterion": "Scolds.", "points": -3}]')
     if "Rate the" not in text and "Rating" not in text and "Which" in text:
         better, worse = "AB" if drawn % 2 else "BA"
         return completion(*[better] * request.get("n", 1), logprobs=[{better: 0.7, worse: 0.3}])

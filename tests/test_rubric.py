@@ -316,3 +316,61 @@ def test_settings_that_do_not_go_with_one_request_are_refused() -> None:
     ):
         with pytest.raises(InputError, match="items that are asked about together"):
             by(POLITE, str, together=True, **unfit)
+
+
+# --- drafting one ----------------------------------------------------------------------------------------------------
+
+DRAFT = [{"criterion": "A time:\tin minutes", "points": 5, "tags": ["facts"]}, {"criterion": "Scolds.", "points": -3}]
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> Path:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(json.dumps({"output": f"text {n} </output> {{{{ x }}}}"}) + "\n" for n in range(9)))
+    return file
+
+
+def test_a_judge_drafts_a_rubric_that_people_edit_and_judges_take(geval: Any, server: Any, rows: Path) -> None:
+    server.handler = lambda _: completion(f"<think>[1, 2]</think>Here you are:\n```json\n{json.dumps(DRAFT)}\n```")
+    code, out, err = geval("write-rubric", "Is the text helpful?", rows, "-m", "openai/gpt-4o-mini", "-o", "own.yaml")
+    assert (code, out) == (0, "")
+    assert "own.yaml: 2 items" in err
+    written = Path("own.yaml").read_text()
+    assert written.startswith(
+        "# A draft by openai/gpt-4o-mini to be edited, from is_the_text_helpful and 4 samples of rows.jsonl"
+    )
+    criterion = GEval("own.yaml", Knows(str)).criterion
+    assert [(item.criterion, item.points, item.tags) for item in criterion.rubric or ()] == [
+        ("A time: in minutes", 5, ("facts",)),
+        ("Scolds.", -3, ()),
+    ]
+    (request,) = server.requests
+    told = request["messages"][0]["content"]
+    assert [f"text {n} " in told for n in range(9)] == [n in (0, 2, 4, 6) for n in range(9)]
+    assert told.count("</output>") == 4
+    code, _, err = geval("write-rubric", "Is the text helpful?", rows, "-m", "openai/gpt-4o-mini", "-o", "own.yaml")
+    assert (code, "own.yaml: exists already; name another --output" in err) == (2, True)
+    assert Path("own.yaml").read_text() == written
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ("I cannot do that.", "there is no list of items in its reply 'I cannot do that.'"),
+        ("[" * 5000, "there is no list of items"),
+        ('[{"criterion": "a", "points": "lots"}]', "item 1: points: must be a valid number"),
+        ('[{"criterion": "a", "points": -1}]', "all points are negative"),
+        ('[{"criterion": "a"}, {"criterion": "A "}]', "item 2 is item 1 again"),
+        (json.dumps([{"criterion": f"item {n}"} for n in range(101)]), "its list has 101 items, and may have 100"),
+        (json.dumps([{"criterion": "a\x1b[2J\u202e"}, {"criterion": "a [2J"}]), "item 2 is item 1 again"),
+    ],
+)
+def test_a_reply_that_holds_no_rubric_is_an_error_and_nothing_is_written(
+    geval: Any, server: Any, rows: Path, reply: str, said: str
+) -> None:
+    server.handler = lambda _: completion(reply)
+    code, _, err = geval("write-rubric", "coherence", rows, "-m", "openai/gpt-4o-mini", "-o", "own.yaml")
+    assert code == 2
+    assert said in " ".join(err.split())
+    assert not Path("own.yaml").exists()
+    assert not list(Path().glob("*.part"))

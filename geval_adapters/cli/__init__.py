@@ -24,6 +24,7 @@ from . import (
     score,
     tasks,
     tune,
+    write_rubric,
 )
 from .ending import Exit
 
@@ -45,6 +46,7 @@ __all__ = [
     "score",
     "tasks",
     "tune",
+    "write_rubric",
 ]
 
 
