@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO, TypeVar, cast
 
-from . import hub
+from . import hub, inspect_logs
 from .errors import InputError, require
 
 T = TypeVar("T")
 
-ELSEWHERE: dict[str, Callable[[str], Iterator[tuple[int, object]]]] = {hub.PREFIX: hub.hub_rows}
-"""What reads rows that stand in no file, by how their place begins."""
+READERS: dict[tuple[str, str], Callable[[str], Iterator[tuple[int, object]]]] = {
+    (hub.PREFIX, ""): hub.hub_rows,
+    ("", inspect_logs.SUFFIX): inspect_logs.log_rows,
+}
+"""What reads rows that stand in no file of a usual kind, by how their place begins and ends."""
 
 
 def read_rows(
@@ -54,14 +57,15 @@ def is_elsewhere(path: str | Path) -> bool:
     >>> is_elsewhere("hf:mteb/summeval"), is_elsewhere("data/hf.jsonl")
     (True, False)
     """
-    return str(path).startswith(tuple(ELSEWHERE))
+    return str(path).startswith(hub.PREFIX)
 
 
 def _rows(path: str) -> Iterator[tuple[int, object]]:
     """Line number and row; a row that cannot be parsed is the error that says so."""
-    if read := next((read for begin, read in ELSEWHERE.items() if path.startswith(begin)), None):
-        yield from read(path)
-        return
+    for (begin, end), read in READERS.items():
+        if path.startswith(begin) and path.endswith(end):
+            yield from read(path)
+            return
     if Path(path).is_dir():
         yield from _parquet_rows(*sorted(map(str, Path(path).glob("*.parquet"))))
         return

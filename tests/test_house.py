@@ -34,7 +34,7 @@ ADAPTERS = (
 
 FLOORS = [
     ["errors"],
-    ["hub"],
+    ["hub", "inspect_logs"],
     ["rows", "content", "rubrics", "settings_file"],
     ["criteria"],
     ["samples", "fence", "structured", "messages"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib.util
 import io
 import sys
 from itertools import pairwise
@@ -117,3 +118,9 @@ def test_yaml_that_is_no_criterion_is_named_with_its_field(tmp_path: Path, text:
     assert said in str(error.value)
     assert "c.yaml:" in str(error.value)
     assert len(str(error.value)) < 5000
+
+
+@pytest.mark.skipif(importlib.util.find_spec("inspect_ai") is not None, reason="Inspect AI is installed")
+def test_a_log_of_inspects_says_what_reads_it(geval):
+    code, _, err = geval("score", "run.eval", "-c", "coherence", "-m", "openai/gpt-4o-mini")
+    assert code == 2 and "pip install 'geval-adapters[inspect]'" in " ".join(err.split())

@@ -131,11 +131,17 @@ def read_judges(
         texts = (row.get("output"), row.get("reference"))
         return key, Item(*place, row["score"], row.get("human"), replies_of(row), *texts)
 
+    def items(row: Mapping[str, Any], number: int) -> list[tuple[_Key, Item] | None]:
+        several = row["ratings"] if "ratings" in row and "score" not in row else [{}]  # a log of Inspect's has several
+        return [item({**row, **each}, number) for each in several]
+
     by_key: defaultdict[_Key, dict[str, Item]] = defaultdict(dict)
-    for who, each in filter(None, read_rows(path, item)):
+    for who, each in filter(None, (each for group in read_rows(path, items) for each in group)):
         by_key[who][each.id] = each
     if not by_key:
-        raise InputError(f"{path}: holds no ratings of {criterion.name!r}, but of {', '.join(others)}")
+        raise InputError(
+            f"{path}: holds no ratings of {criterion.name!r}{', but of ' * bool(others)}{', '.join(others)}"
+        )
     if guessed:
         log.warning("%s: says nowhere in which form its replies were asked for; read as %s", path, USUAL_FORM)
     keys = list(dict.fromkeys(name for name, _ in by_key))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,9 +11,10 @@ import mlflow
 from mlflow.entities import AssessmentSourceType, Feedback, Trace
 
 from geval_adapters import InputError
-from geval_adapters.judge.base import log
 
 from .fields import as_sample
+
+log = logging.getLogger("geval_adapters")
 
 
 def samples(experiment: str) -> list[dict[str, Any]]:
