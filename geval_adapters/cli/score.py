@@ -19,7 +19,8 @@ from ..examples import Shots
 from ..judge.client import LiteLLMJudge
 from ..judge.sampling import READOUTS, Readout
 from ..rating import GEval
-from ..runs.board import Asked
+from ..runs.board import Asked, Board
+from ..runs.cascade import CascadeBoard
 from ..runs.dry_run import Estimate, estimate, estimates_table
 from ..runs.jury import JuryBoard
 from ..runs.progress import output_console, say
@@ -95,6 +96,15 @@ def score(
         typer.Option(help="People's labels, some of which the judge is shown as examples."),
     ] = None,
     shots: Annotated[int, typer.Option(min=1, help="How many examples are shown.")] = 4,
+    escalate: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="A dearer judge, asked where --model is unsure.")
+    ] = None,
+    when: Annotated[
+        str, typer.Option(help="Unsure: spread>X, std_error>X, coverage<X (shares of 1), unrated; joined by or.")
+    ] = "spread>0.2 or unrated",
+    probe: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of the others that both judges rate, to know what that costs.")
+    ] = 0.1,
     labels: Annotated[Path | None, typer.Option(help="People's labels, by which several judges are weighted.")] = None,
     *,
     asking: JudgesOptions,
@@ -107,12 +117,13 @@ def score(
     as_json: JsonOption = False,
     bars: Bars,
 ) -> None:
-    """Rate the outputs in INPUT; with several --model, by a jury.
+    """Rate the outputs in INPUT; with several --model, by a jury; with --escalate, by a cheap judge and a dear one.
 
     Exit code: 0 all were rated, 1 some were not, or missed a bar, and the last line says which, 2 bad usage or input,
     130 interrupted. What was done is kept: the same command with the same --output goes on from there.
     """
-    judges = (replace(asking, batch=False) if dry_run else asking).jury(output=running.output)  # shows both prices
+    others = [escalate] if escalate else []
+    judges = (replace(asking, batch=False) if dry_run else asking).jury(others, running.output)  # shows both prices
 
     def rated_by(name: str | Criterion, judge: LiteLLMJudge, shown: Shots | None = None) -> GEval:
         return GEval(
@@ -141,9 +152,15 @@ def score(
             geval.way.check_sight(data.judged(geval.criterion))
     for judge in judges:
         warn_of_embedded(judge)
-    board = JuryBoard(gevals, data, labels) if len(judges) > 1 else None
-    if labels and not board:
+    if labels and (escalate or len(judges) == 1):
         raise InputError("--labels weights the judges of a jury; name several with --model")
+    board: Board | None = JuryBoard(gevals, data, labels) if len(judges) > 1 else None
+    if escalate:
+        if len(judges) != 2:
+            raise InputError("--escalate takes one --model, another one than itself")
+        from ..jury import When
+
+        board = CascadeBoard(gevals, data, When.parse(when), probe)
     engine = running.open()
     with engine.log(running.output, running.resume) if running.output else nullcontext() as log:
         under = Counter[str]()

@@ -1,4 +1,4 @@
-"""The panel's rating of one item, as a rating like any other: what `geval meta-eval`, `compare` and pages read."""
+"""The rating of one item by a panel or a cascade: like any other, so that all that reads ratings reads it."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from ..agreement.intervals import Floats
 from ..criteria import Criterion, digest
 from ..judge.base import Usage
 from ..rating import Rating
 from ..samples import Sample
 from ..signature import Signature
+from .cascade import Cascade
 from .panel import Panel
+from .when import When
 
 Expected = Mapping[str, Collection[str]]
 """The values that each part of a judge's signatures can have (`GEval.aexpected`)."""
@@ -44,10 +47,6 @@ class JuryRating:
 
 def jury_signature(criterion: Criterion, judges: Mapping[str, Expected], made: Panel) -> Signature:
     """What could change a panel's score: its judges, all of their settings, and how they were averaged."""
-    settings = {
-        name: {part: sorted(values) for part, values in sorted(expected.items()) if part != "version"}
-        for name, expected in sorted(judges.items())
-    }
     how: str = made.how
     if how == "weighted":
         told = dict(sorted(zip(made.ballots.judges, made.weights.round(3).tolist(), strict=True)))
@@ -55,7 +54,7 @@ def jury_signature(criterion: Criterion, judges: Mapping[str, Expected], made: P
     return Signature.of(
         model=f"jury({'+'.join(sorted(judges))})",
         criterion=criterion.key,
-        judges=digest(json.dumps(settings)),
+        judges=_settings(judges),
         panel=how,
     )
 
@@ -94,3 +93,82 @@ def panel_rating(
         signature=signature,
         human=sample.human_score(criterion),
     )
+
+
+def cascade_signature(criterion: Criterion, judges: Mapping[str, Expected], made: Cascade, when: When) -> Signature:
+    """What could change a cascade's score: its judges, all of their settings, when the dear one is asked, and whether
+    the cheap one's scores were put on its scale.
+    """
+    cheap, dear = made.ballots.judges
+    return Signature.of(
+        model=f"cascade({cheap}>{dear})",
+        criterion=criterion.key,
+        judges=_settings(judges),
+        when=str(when),
+        calibration=made.calibration,
+    )
+
+
+def cascade_rating(
+    sample: Sample,
+    criterion: Criterion,
+    made: Cascade,
+    place: int,
+    signature: Signature,
+    kept: Mapping[str, Floats],
+    reason: str,
+    why: Mapping[str, str],
+) -> Rating:
+    """The rating of the item at a place: that of the judge that decided.
+
+    Args:
+        sample, criterion, made, place, signature: which.
+        kept: `std_error`, `coverage`, `low` and `high` of the cheap judge's rating and the dear one's.
+        reason: why the cheap judge was unsure.
+        why: why a judge gave no rating.
+    """
+    names = made.ballots.judges
+    cheap, dear = made.ballots.scores[:, place].tolist()
+    by = int(made.unsure[place])
+    found = float(made.score[place])
+    score = None if np.isnan(found) else found
+    error, coverage, low, high = (float(kept[name][by]) for name in ("std_error", "coverage", "low", "high"))
+    ends = (criterion.scale.low, criterion.scale.high)
+    if not by and score is not None:
+        error *= made.slope
+        low, high = (min(ends[1], max(ends[0], found + made.slope * (end - cheap))) for end in (low, high))
+    given = "none" if np.isnan(cheap) else f"{cheap:.3g}"
+    if by:
+        said = f"decided by {names[1]}, as {names[0]} ({given}) was unsure: {reason}"
+    else:
+        own = f" ({given} on its own scale)" if made.calibration == "mapped" else ""
+        also = "" if np.isnan(dear) else f"; {names[1]}, asked as a probe, gave {dear:.3g}"
+        said = f"decided by {names[0]}, which was sure{own}{also}"
+    lacking = f"{names[by]} gave none: {why.get(names[by], 'it was not asked')}"
+    return Rating(
+        sample=sample,
+        criterion=criterion.name,
+        score=score,
+        normalized=None if score is None else criterion.scale.normalize(score),
+        distribution={},
+        coverage=0.0 if score is None or np.isnan(coverage) else coverage,
+        bounds=ends if score is None or np.isnan(low) or np.isnan(high) else (low, high),
+        std_error=None if score is None or np.isnan(error) else error,
+        method=None if score is None else "cascade",
+        n_valid=int(score is not None),
+        n_failed=int(score is None),
+        rationale=None if score is None else said,
+        error=None if score is not None else f"unsure ({reason}), and {lacking}" if by else lacking,
+        usage=Usage(),
+        signature=signature,
+        human=sample.human_score(criterion),
+    )
+
+
+def _settings(judges: Mapping[str, Expected]) -> str:
+    """A digest of all settings of some judges."""
+    settings = {
+        name: {part: sorted(values) for part, values in sorted(expected.items()) if part != "version"}
+        for name, expected in sorted(judges.items())
+    }
+    return digest(json.dumps(settings))

@@ -48,7 +48,7 @@ class Rating:
     coverage: float
     bounds: tuple[float, float]
     std_error: float | None
-    method: Method | Literal["jury"] | None
+    method: Method | Literal["jury", "cascade"] | None
     n_valid: int
     n_failed: int
     rationale: str | None

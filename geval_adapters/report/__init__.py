@@ -2,6 +2,7 @@
 
 from .agreement import LEVELS, agreement_page, agreement_sections
 from .audit import audit_page, audit_sections
+from .cascade import cascade_sections
 from .changes import changes_page, changes_sections
 from .jury import jury_sections, jury_table
 from .labels import apart_section, estimate_page, estimate_sections, gate_junit, gate_line, gate_markdown, gate_sections
@@ -29,6 +30,7 @@ __all__ = [
     "apart_section",
     "audit_page",
     "audit_sections",
+    "cascade_sections",
     "changes_page",
     "changes_sections",
     "cost",
