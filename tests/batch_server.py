@@ -89,7 +89,7 @@ class BatchServer:
         self._server.daemon_threads = True
         self._server.handle_error = lambda request, address: None
         self.base = f"http://127.0.0.1:{self._server.server_port}/v1"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
 
     def close(self) -> None:
         self._server.shutdown()

@@ -134,7 +134,7 @@ def server() -> Iterator[tuple[str, list[dict[str, Any]]]]:
             pass
 
     served = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=served.serve_forever, daemon=True).start()
+    threading.Thread(target=served.serve_forever, args=(0.01,), daemon=True).start()
     yield f"http://127.0.0.1:{served.server_port}/v1", seen
     served.shutdown()
     served.server_close()

@@ -61,7 +61,7 @@ def served(monkeypatch):
         return "Well." if "silent" in prompt else f"Rating: {5 if 'good' in prompt else 2}"
 
     server = JudgeServer(reply)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_port}/v1")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key-but-long-enough")
     judging._judge.cache_clear()
