@@ -19,6 +19,7 @@ import pytest
 from conftest import completion
 
 from geval_adapters import cli
+from geval_adapters.messages import text_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted(ROOT.glob("docs/*.md"))
@@ -47,7 +48,7 @@ def commands(block: str) -> list[list[str]]:
 
 def judge(request: dict) -> dict:
     """A rating, or a verdict, that depends on the texts alone."""
-    text = request["messages"][0]["content"]
+    text = text_of(request["messages"][0])
     drawn = int(hashlib.md5(text.encode()).hexdigest(), 16)
     if "<item>" in text:
         return completion(*[f"Answer: {'yes' if drawn % 2 else 'no'}"] * request.get("n", 1))

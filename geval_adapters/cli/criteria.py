@@ -13,6 +13,9 @@ from ..runs.progress import output_console
 from .app import verb
 from .options import JsonOption
 
+JUDGED = {"last_turn": "output", "each_turn": "each turn", "each_context": "each context"}
+"""What is judged, in words; a `conversation` is called so."""
+
 
 @verb("criteria")
 def list_criteria(
@@ -26,7 +29,7 @@ def list_criteria(
         _show(find_criterion(criterion), as_json)
         return
     rows = [
-        (name, str(each.scale), ", ".join(("output", *each.needs)), each.task, each.origin)
+        (name, str(each.scale), ", ".join((JUDGED.get(each.judges, each.judges), *each.needs)), each.task, each.origin)
         for name, each in sorted(load_criteria().items(), key=lambda item: ("/" in item[0], item[0]))
     ]
     heads = ("criterion", "scale", "needs", "task", "origin")
@@ -44,7 +47,7 @@ def _show(criterion: Criterion, as_json: bool) -> None:
         "definition": criterion.definition,
         "anchors": {f"{value:g}": text for value, text in sorted(criterion.anchors.items())},
         "steps": list(criterion.steps),
-        "needs": ["output", *criterion.needs],
+        "needs": [JUDGED.get(criterion.judges, criterion.judges), *criterion.needs],
         "hash": criterion.hash,
         "origin": criterion.origin,
     }

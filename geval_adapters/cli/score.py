@@ -148,7 +148,7 @@ def score(
         )
         return
     if data.images:
-        for geval in (each for each in gevals if each.judge.sees() is False):
+        for geval in gevals:
             geval.way.check_sight(data.judged(geval.criterion))
     for judge in judges:
         warn_of_embedded(judge)
