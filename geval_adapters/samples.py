@@ -16,6 +16,7 @@ from .criteria import Criterion, digest
 from .errors import InputError, brief, checked, one_of
 from .rows import is_elsewhere, read_rows
 from .rubrics import Rubric, looks_like_rubric
+from .seen import Tally
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "source": ("source", "input", "inputs", "user_input", "question", "prompt.raw", "prompt"),
@@ -138,7 +139,7 @@ def read_samples(
     names = {**ALIASES, **{name: (column,) for name, column in (columns or {}).items()}}
     if unknown := set(names) - set(ALIASES):
         raise InputError(f"unknown field {', '.join(sorted(unknown))}; a sample has {', '.join(ALIASES)}")
-    seen: Counter[str] = Counter()
+    seen = Tally()
     folder = None if is_elsewhere(path) else Path(path) if path != "-" and Path(path).is_dir() else Path(path).parent
 
     def sample(row: Mapping[str, Any], number: int) -> Sample:
@@ -234,7 +235,7 @@ def _columns(row: Mapping[str, Any]) -> str:
     return f"(the columns are {', '.join(names[:20])}{', ...' if len(names) > 20 else ''})"
 
 
-def numbered(sample: Sample, number: int, seen: Counter[str]) -> Sample:
+def numbered(sample: Sample, number: int, seen: Counter[str] | Tally) -> Sample:
     """The sample with an id that no other of its file has: its number where it has none, `#2` where one comes again."""
     identity = unique = sample.id or str(number)
     while unique in seen:

@@ -36,7 +36,7 @@ ADAPTERS = (
 FLOORS = [
     ["errors"],
     ["hub", "inspect_logs"],
-    ["rows", "content", "rubrics", "settings_file"],
+    ["rows", "content", "rubrics", "settings_file", "seen"],
     ["criteria"],
     ["samples", "fence", "structured", "messages"],
     ["judge.base", "signature", "examples", "judged"],

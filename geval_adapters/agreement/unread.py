@@ -55,6 +55,9 @@ class Unread:
     n: int = 0
     unread: int = 0
     counts: dict[str, dict[str | float, list[int]]] = field(default_factory=dict)
+    tested_only: bool = False
+    """Whether an axis with more groups than are tested is given up, so that memory does not grow with the documents."""
+    _given_up: set[str] = field(default_factory=set)
 
     def add(
         self, unread: bool, document: str | None = None, system: str | None = None, human: float | None = None
@@ -63,10 +66,13 @@ class Unread:
         self.n += 1
         self.unread += unread
         for axis, group in zip(AXES, (document, system, human), strict=True):
-            if group is not None:
+            if group is not None and axis not in self._given_up:
                 cell = self.counts.setdefault(axis, {}).setdefault(group, [0, 0])
                 cell[0] += unread
                 cell[1] += 1
+                if self.tested_only and len(self.counts[axis]) > MOST_GROUPS:
+                    del self.counts[axis]
+                    self._given_up.add(axis)
 
     def gaps(self, seed: int = 0) -> list[Gap]:
         """One for each axis that is known, with a test where something is unread."""

@@ -11,6 +11,7 @@ from ..errors import InputError
 from ..fence import sendable
 from ..judged import SEVERAL, judged
 from ..samples import Sample, read_samples
+from ..seen import Seen
 
 
 class Input:
@@ -39,7 +40,7 @@ class Input:
         self.bad: list[str] = []
         self.counts = {each.key: 0 for each in wanted}
         self.unsendable = self.images = 0
-        names: set[tuple[str, str]] = set()
+        names = Seen()
         for sample in self._kept if self._kept is not None else self._read(self.bad):
             self.unsendable += _clean(sample) != sample
             self.images += bool(sample.images)
@@ -68,7 +69,7 @@ class Input:
             number += 1
             yield sample
 
-    def _tell_apart(self, names: set[tuple[str, str]], criterion: Criterion, parts: Iterable[Sample]) -> None:
+    def _tell_apart(self, names: Seen, criterion: Criterion, parts: Iterable[Sample]) -> None:
         for part in parts:
             if (criterion.key, part.id) in names:
                 raise InputError(f"{self.path}: two parts of samples are called {part.id}; give the samples other ids")

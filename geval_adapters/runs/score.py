@@ -18,6 +18,7 @@ from ..judged import SEVERAL
 from ..rating import GEval
 from ..rubrics import ItemRating
 from ..samples import Sample
+from ..seen import Seen
 from ..signature import Signature
 from .board import Asked, Board, asked, titles_of
 from .breaker import Breaker
@@ -110,8 +111,8 @@ class ScoreRun:
         self._watch = watch
         self._max_failures = max_failures
         self._first: list[tuple[Asked, Mapping[str, Any]]] = []
-        self._done: set[tuple[Asked, str]] = set()
-        self._unread = {who: Unread() for who in self.summaries}
+        self._done = {who: Seen() for who in self.summaries}
+        self._unread = {who: Unread(tested_only=True) for who in self.summaries}
         self._missed: list[dict[str, Any]] = []
         self._others = 0
         self._opened = False
@@ -126,7 +127,7 @@ class ScoreRun:
         self._began = True
         for number, stage in enumerate(self.board.stages if self.board else [list(self.judges)]):
             gevals = {who: geval for who, geval in self.gevals.items() if who[0] in stage}
-            done = sum(who in gevals for who, _ in self._done)
+            done = sum(len(self._done[who]) for who in gevals)
             with progress_bar(sum(self.data.counts[key] for _, key in gevals), done) as tick:
                 await self._ask(stage, gevals, tick, alone=number == 0)
         for judge in self.judges.values():
@@ -161,7 +162,7 @@ class ScoreRun:
         missing = (
             sample
             for sample in self.data.judged(geval.criterion)
-            if (who, sample.id) not in self._done and (self.board is None or self.board.wants(who, sample))
+            if sample.id not in self._done[who] and (self.board is None or self.board.wants(who, sample))
         )
         async with aclosing(self._rate(geval, missing)) as rows:
             async for row in rows:
@@ -183,14 +184,16 @@ class ScoreRun:
                 expected[who] = {name: known[name] for name in known.keys() - {"steps", "prompt"}}
         keys: dict[str, str] = {geval.criterion.name: geval.criterion.key for geval in self.gevals.values()}
         criteria = {geval.criterion.key: geval.criterion for geval in self.gevals.values()}
-        digests: dict[tuple[str, str], str] = {}
+        ids, texts = Seen(), Seen()
 
         def take(row: dict[str, Any]) -> None:
             rated = checked(RatedRow, row)
-            if not digests:
-                parts = ((key, part) for key, each in criteria.items() for part in self.data.judged(each))
-                digests.update(((key, part.id), part.digest) for key, part in parts)
-            if rated.criterion not in keys or (keys[rated.criterion], rated.id) not in digests:
+            if not ids:
+                for key, each in criteria.items():
+                    for part in self.data.judged(each):
+                        ids.add((key, part.id))
+                        texts.add((key, part.id, part.digest))
+            if rated.criterion not in keys or (keys[rated.criterion], rated.id) not in ids:
                 self._others += 1
                 return
             if rated.error is not None:  # it is asked for again
@@ -203,14 +206,14 @@ class ScoreRun:
                 return
             judge = judge if judge in self.judges else next(iter(self.judges))
             check_kind("ratings", signature, expected.get((judge, key)) or expected[judge, keys[rated.criterion]])
-            if rated.sample != digests[key, rated.id]:
+            if (key, rated.id, rated.sample) not in texts:
                 raise InputError(f"sample {rated.id!r} has another text there; name another --output")
-            if ((judge, key), rated.id) in self._done:
+            if rated.id in self._done[judge, key]:
                 by = f"{rated.criterion!r}" + (f" of {judge}" if len(self.judges) > 1 else "")
                 raise InputError(f"sample {rated.id!r} has a rating by {by} already; remove one of both")
             if rated.score is None or not criteria[key].allows(rated.score):
                 raise InputError(f"the score {rated.score} is not on the scale {criteria[key].scale}; remove the line")
-            self._done.add(((judge, key), rated.id))
+            self._done[judge, key].add(rated.id)
             self._count((judge, key), row)
 
         log.resume(take)
@@ -328,9 +331,9 @@ class ScoreRun:
 
     def _notes(self) -> Iterator[str]:
         yield from self.data.notes()
-        if self._done:
+        if done := sum(map(len, self._done.values())):
             total = sum(self.data.counts[key] for _, key in self.gevals)
-            yield f"{len(self._done)} of {total} had been rated before"
+            yield f"{done} of {total} had been rated before"
         for each in self.summaries.values():
             if each.usage.from_cache:
                 yield f"{each.title}: {each.usage.from_cache} replies came from the cache, for nothing"
