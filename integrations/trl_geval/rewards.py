@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
 
-from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, Rating, Sample
+from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, Rating, Sample, Usage, Verdict
 from geval_adapters.errors import one_of
 from geval_adapters.judge import run
 from geval_adapters.judged import judged
@@ -99,6 +99,9 @@ class Reward(ABC):
                 log_extra(f"{self.__name__} {name}", [row.get(name) for row in told])
         if log_metric:
             log_metric(f"{self.__name__}/unrated", fmean(row["reward"] is None for row in told))
+            costs = [row.get("cost", 0.0) for row in told]
+            if None not in costs:
+                log_metric(f"{self.__name__}/dollars", sum(costs))
 
 
 class GEvalReward(Reward):
@@ -179,14 +182,11 @@ class GroupReward(Reward):
 
     async def _group(self, samples: Sequence[Sample]) -> list[Row]:
         ranked = await self.comparer.arank(samples, **self._ranked)
-        verdicts = [(name, verdict) for verdict in ranked.verdicts for name in (verdict.first.id, verdict.second.id)]
-        coverage: dict[str, list[float]] = {}
-        for name, verdict in verdicts:
-            coverage.setdefault(name, []).append(verdict.coverage)
-        return [
-            {**row, "reward": row["score"], "coverage": fmean(coverage[row["id"]]) if row["id"] in coverage else None}
-            for row in ranked.rows(self.criterion)
-        ]
+        own: dict[str, list[Verdict]] = {each.id: [] for each in samples}
+        for verdict in ranked.verdicts:
+            own[verdict.first.id].append(verdict)
+            own[verdict.second.id].append(verdict)
+        return [{**row, "reward": row["score"], **_of_verdicts(own[row["id"]])} for row in ranked.rows(self.criterion)]
 
 
 class AsyncReward:
@@ -205,6 +205,17 @@ class AsyncReward:
         return await self.reward.areward(prompts, completions, **columns)
 
 
+def _of_verdicts(verdicts: Sequence[Verdict]) -> Row:
+    """How the comparisons of one completion were read, and its half of what they cost."""
+    cost = sum((verdict.usage for verdict in verdicts), Usage()).cost
+    coverage = fmean(verdict.coverage for verdict in verdicts) if verdicts else None
+    return {
+        "coverage": coverage,
+        "method": verdicts[0].method if verdicts else None,
+        "cost": None if cost is None else cost / 2,
+    }
+
+
 def _of_ratings(ratings: Sequence[Rating]) -> Row:
     """One reward: the mean over the parts that the criterion judges, None where one of them has none."""
     scores = [rating.normalized for rating in ratings if rating.normalized is not None]
@@ -216,4 +227,5 @@ def _of_ratings(ratings: Sequence[Rating]) -> Row:
         "coverage": fmean(rating.coverage for rating in ratings),
         "method": first.method,
         "signature": str(first.signature),
+        "cost": sum((rating.usage for rating in ratings), Usage()).cost,
     }

@@ -72,7 +72,8 @@ def test_each_completion_has_a_reward_and_what_is_not_rated_has_none(judge):
     assert "no" in trainer.extra["geval_coherence error"][3]
     assert trainer.extra["geval_coherence coverage"][0] == pytest.approx(1)
     assert trainer.extra["geval_coherence signature"][0].startswith(f"model:{MODEL}|criterion:coherence")
-    assert trainer.metrics == {"geval_coherence/unrated": [0.5]}
+    assert trainer.metrics.pop("geval_coherence/unrated") == [0.5]
+    assert trainer.metrics["geval_coherence/dollars"][0] > 0
 
 
 def test_messages_are_a_conversation_and_columns_are_fields(judge):
@@ -142,6 +143,9 @@ def test_a_group_is_compared_with_itself_alone(judge):
     assert rewards[5] is None
     assert trainer.extra["geval_group_coherence error"][5] == "never compared"
     assert len(judge.requests) == 6 + 2
+    assert set(trainer.extra["geval_group_coherence method"]) == {"logprobs", None}
+    each = 103 / 1e6  # dollars of one request, about
+    assert trainer.metrics["geval_group_coherence/dollars"] == [pytest.approx(8 * each * 0.15, rel=0.2)]
     assert trainer.extra["geval_group_coherence signature"][0].startswith(f"model:{MODEL}|")
     ratio = Trainer().rewards(GroupReward("coherence", MODEL, method="win-ratio"), prompts[3:5], texts[3:5])
     assert ratio == [0, 1]
