@@ -234,3 +234,13 @@ def test_the_example_for_pytest_runs_as_written_and_without_an_account(
     (example,) = (block for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def test_" in block)
     pytester.makepyfile(example)
     pytester.runpytest_subprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)  # in here it would drop modules
+
+
+def test_what_frameworks_keep_of_a_rating() -> None:
+    llm = scripted(weighted())
+    result = load_evaluator("geval", criteria="coherence", llm=llm).evaluate_strings(prediction="A text.")
+    feedback = geval_evaluator("coherence", llm=llm)({}, {"output": "A text."}, None)
+    for kept in (result, feedback["metadata"]):
+        assert kept["method"] == "logprobs" and kept["coverage"] == pytest.approx(1)
+        assert {"bounds", "std_error", "n_failed", "distribution"} <= set(kept)
+        assert "coherence" in kept["signature"] and "cost" in kept["usage"]

@@ -110,6 +110,7 @@ def test_the_metric_is_the_mean_of_what_was_rated_and_counts_the_rest(served, tm
     unrated = [s["geval"]["score_of"] for s in result["samples"]["own"] if "1" not in s["doc"]["question"]]
     assert {each["score"] for each in unrated} == {None}
     assert all("no rating in the reply" in each["error"] for each in unrated)
+    assert all({"method", "coverage", "n_failed", "signature"} <= set(each) for each in unrated)
 
 
 def test_without_a_single_rating_the_metric_is_no_number(served, tmp_path):
