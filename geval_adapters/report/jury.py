@@ -61,19 +61,17 @@ def jury_sections(
             _weight(juror, weighted),
             _r(juror.with_others),
             _r(juror.with_people),
-            _remark(juror, down),
         ]
         for juror in found.jurors
     ]
-    heads = ("judge", "items", "mean", "spread", "weight", "r with the others", "r with people", "")
+    heads = ("judge", "items", "mean", "spread", "weight", "r with the others", "r with people")
     people = any(juror.with_people.value is not None for juror in found.jurors)
-    drop = {place for place, there in ((6, people), (7, any(row[7] for row in rows))) if not there}
-    kept = [[cell for place, cell in enumerate(row) if place not in drop] for row in rows]
+    shown_to = len(heads) - (not people)
     yield Section(
         f"the jury of {criterion}",
-        [head for place, head in enumerate(heads) if place not in drop],
-        kept,
-        list(_notes(made, found, numbers)),
+        heads[:shown_to],
+        [row[:shown_to] for row in rows],
+        [*_remarks(found, down), *_notes(made, found, numbers)],
     )
     if found.dissents:
         farthest = [
@@ -111,13 +109,17 @@ def _notes(made: Panel, found: Bench, numbers: Mapping[int, int]) -> Iterator[st
         )
 
 
-def _remark(juror: Juror, down: Mapping[str, str]) -> str:
-    said = [juror.why_not and f"carries nothing: {juror.why_not}"]
-    if juror.name in down:
-        said.append(f"could not go on: {down[juror.name]}")
-    if juror.disagrees:
-        said.append(f"goes against the others (r less by {-(juror.apart.value or 0):.2f} than theirs)")
-    return "; ".join(filter(None, said))
+def _remarks(found: Bench, down: Mapping[str, str]) -> Iterator[str]:
+    for juror in found.jurors:
+        said = [juror.why_not and f"carries nothing: {juror.why_not}"]
+        if juror.name in down:
+            said.append(f"could not go on: {down[juror.name]}")
+        if juror.disagrees:
+            said.append(
+                f"goes against the others: its r with them is lower by {-(juror.apart.value or 0):.2f} than theirs"
+            )
+        if any(said):
+            yield f"{plain(juror.name, 60)} {'; '.join(filter(None, said))}"
 
 
 def _weight(juror: Juror, weighted: bool) -> str:

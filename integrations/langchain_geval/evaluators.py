@@ -19,8 +19,9 @@ from langchain_core.runnables.config import CONFIG_KEYS, get_config_list, patch_
 from geval_adapters import Comparer, Comparison, Criterion, GEval, GEvalError, InputError, Judge, Rating, Sample, Usage
 from geval_adapters.judge import run
 from geval_adapters.judged import SEVERAL, judged
+from geval_adapters.jury import Jury, JuryRating
 
-from .inputs import CriteriaLike, ModelLike, as_criteria, as_judge, as_sample, split_options
+from .inputs import CriteriaLike, ModelLike, as_criteria, as_judge, as_judges, as_sample, split_options
 
 Result = dict[str, Any]
 """What an evaluator returns: `score`, `value`, `reasoning`, and the rest of the rating, ready for JSON."""
@@ -175,8 +176,9 @@ class GEvalEvaluator(Evaluator, StringEvaluator):
 
     Args:
         criteria: a registered name, free text, a `Criterion`, several of these, or name to description.
-        model: a LiteLLM string, `local/smollm2`, or a judge. There is no default.
-        llm: a LangChain chat model, instead of `model`.
+        model: a LiteLLM string, `local/smollm2`, or a judge; or a list of them, a jury: `score` is then the mean of the
+            judges', `std_error` the one between them, and `judges` holds each. There is no default.
+        llm: a LangChain chat model, or several, instead of `model`.
         options: those of `GEval` (scale, form, n, readout, explain, …), and with a model string those of
             `LiteLLMJudge` (api_base, concurrency, …).
 
@@ -191,14 +193,18 @@ class GEvalEvaluator(Evaluator, StringEvaluator):
         self,
         criteria: CriteriaLike = (),
         *,
-        model: ModelLike | None = None,
-        llm: Runnable[Any, Any] | None = None,
+        model: ModelLike | Sequence[ModelLike] | None = None,
+        llm: Runnable[Any, Any] | Sequence[Runnable[Any, Any]] | None = None,
         **options: Any,
     ) -> None:
         own, for_judge = split_options(options, GEval)
         self.name = "geval"
-        self.judge = as_judge(model, llm, for_judge)
-        self.gevals = [GEval(each, self.judge, **own) for each in as_criteria(criteria)]
+        judges = as_judges(model, llm, for_judge)
+        self.judge = judges[0]
+        self.gevals: list[GEval | Jury] = []
+        for each in as_criteria(criteria):
+            asked = [GEval(each, judge, **own) for judge in judges]
+            self.gevals.append(Jury(asked) if len(asked) > 1 else asked[0])
         self.criteria = [geval.criterion for geval in self.gevals]
         self._own_prompt = "prompt_file" in own
 
@@ -207,14 +213,14 @@ class GEvalEvaluator(Evaluator, StringEvaluator):
         rows = await asyncio.gather(*(self._by_one(geval, sample) for geval in self.gevals))
         return together(rows, "ratings", {str(criterion.scale) for criterion in self.criteria})
 
-    async def _by_one(self, geval: GEval, sample: Sample) -> Result:
+    async def _by_one(self, geval: GEval | Jury, sample: Sample) -> Result:
         """The result by one criterion; where that judges each turn or context, the mean, and each in `parts`."""
         parts = judged(sample, geval.criterion)
-        ratings = await asyncio.gather(*(geval.arate(part) for part in parts))
+        ratings: list[Rating | JuryRating] = await asyncio.gather(*(geval.arate(part) for part in parts))
         rows = [_rated(rating, geval.criterion) for rating in ratings]
         if geval.criterion.judges not in SEVERAL:
             return rows[0]
-        usage = sum((rating.usage for rating in ratings), Usage())
+        usage = sum((Usage(**row["usage"]) for row in rows), Usage())
         named = {"criterion": geval.criterion.name, "usage": vars(usage), "signature": rows[0]["signature"]}
         result = together(rows, "parts", {str(geval.criterion.scale)}, by="id") if len(rows) > 1 else rows[0]
         return result | named | {"parts": {row["id"]: row for row in rows}}
@@ -272,13 +278,14 @@ class PairwiseGEvalEvaluator(Evaluator, PairwiseStringEvaluator):
         return await self._aevaluate_fields(**given)
 
 
-def _rated(rating: Rating, criterion: Criterion) -> Result:
+def _rated(given: Rating | JuryRating, criterion: Criterion) -> Result:
     value = None
+    rating = given if isinstance(given, Rating) else given.panel
     if rating.distribution and rating.score is not None:
         top = max(rating.distribution, key=rating.distribution.__getitem__)
         words = [word for word, score in criterion.scale.words.items() if score == top and criterion.scale.worded]
         value = words[0] if words else f"{top:g}"
-    return {"score": rating.score, "value": value, "reasoning": rating.rationale} | rating.to_dict()
+    return {"score": rating.score, "value": value, "reasoning": rating.rationale} | given.to_dict()
 
 
 def _compared(comparison: Comparison, criterion: Criterion) -> Result:

@@ -91,6 +91,21 @@ def _described(name: str, definition: str | Sequence[Any]) -> Criterion:
     return Criterion(name, definition, Scale.of("1-5"), optional=("source",))
 
 
+def as_judges(
+    model: ModelLike | Sequence[ModelLike] | None,
+    llm: Runnable[Any, Any] | Sequence[Runnable[Any, Any]] | None,
+    options: Mapping[str, Any],
+) -> list[Judge]:
+    """The judges that the user named: one, or a list of them for a jury; see `as_judge`."""
+    models: list[Any] = list(model) if isinstance(model, list | tuple) else [model]
+    llms: list[Any] = list(llm) if isinstance(llm, list | tuple) else [llm]
+    if len(models) > 1 or len(llms) > 1:
+        return [as_judge(each, None, options) for each in models if each] + [
+            as_judge(None, each, options) for each in llms if each
+        ]
+    return [as_judge(models[0] if models else None, llms[0] if llms else None, options)]
+
+
 def as_judge(model: ModelLike | None, llm: Runnable[Any, Any] | None, options: Mapping[str, Any]) -> Judge:
     """The judge that the user named, by a string or as a chat model; there is no other.
 

@@ -30,6 +30,7 @@ from geval_adapters import GEval, InputError, LiteLLMJudge, Rating, Sample
 from geval_adapters.content import messages_in
 from geval_adapters.criteria import FIELDS, NEEDS
 from geval_adapters.judged import SEVERAL
+from geval_adapters.jury import Jury
 from geval_adapters.samples import ALIASES, to_sample
 
 Doc = Mapping[str, Any]
@@ -43,13 +44,13 @@ SETTINGS = {"criterion": "GEVAL_CRITERION", "judge": "GEVAL_MODEL", "recipe": "G
 """What a judge is set by, and the environment variables for what is told nowhere else."""
 
 
-def judge(samples: Sequence[Sample], settings: Mapping[str, str | None]) -> list[Result]:
+def judge(samples: Sequence[Sample], settings: Mapping[str, Any]) -> list[Result]:
     """Rate samples together, in their order.
 
     Args:
         samples: what is rated.
-        settings: `criterion`, `judge` (a LiteLLM model or `local/…`) and `recipe`; what is not told is looked up in
-            the environment.
+        settings: `criterion`, `judge` (a LiteLLM model or `local/…`; a list of them is a jury, whose panel's ratings
+            these are) and `recipe`; what is not told is looked up in the environment.
 
     Raises:
         InputError: no criterion, or a sample lacks a field that the criterion needs.
@@ -62,9 +63,15 @@ def judge(samples: Sequence[Sample], settings: Mapping[str, str | None]) -> list
                 """geval: no criterion: name it in the task's YAML (criterion: coherence), with --metadata"""
                 """ '{"criterion": "coherence"}', or as $GEVAL_CRITERION"""
             )
-        geval = GEval(chosen["criterion"], _judge(chosen["judge"]), recipe=chosen["recipe"])
+        models = chosen["judge"] if isinstance(chosen["judge"], list | tuple) else [chosen["judge"]]
+        geval, *others = [GEval(chosen["criterion"], _judge(model), recipe=chosen["recipe"]) for model in models]
         if geval.criterion.judges in SEVERAL:
             raise InputError(f"geval: {geval.criterion.name} judges each part of a document, which has one rating here")
+        if others:
+            rated = Jury([geval, *others]).rate_many(samples)
+            for name, why in rated.down.items():
+                log.warning("geval: the judge %s could not go on, and is in the panel as far as it came: %s", name, why)
+            return [_result(each.panel) for each in rated]
         return [_result(rating) for rating in geval.rate_many(samples)]
 
 
@@ -103,7 +110,7 @@ class JudgeFilter(Filter):  # type: ignore[misc]
     def __init__(
         self,
         criterion: str | Sequence[str] | None = None,
-        judge: str | None = None,
+        judge: str | list[str] | None = None,
         recipe: str | None = None,
         **columns: str,
     ) -> None:
@@ -166,7 +173,7 @@ def geval(
     predictions: Sequence[Any],
     *,
     criterion: str | None = None,
-    judge: str | None = None,
+    judge: str | list[str] | None = None,
     recipe: str | None = None,
     target: str = "source",
 ) -> dict[str, dict[str, Result]]:

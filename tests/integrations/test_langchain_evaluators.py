@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from chat_models import TEXT, Preferring, RouteByPrompt, Watcher, scripted, server, uploaded, weighted  # noqa: F401
+from jurors import Sees
 
 from geval_adapters import Criterion, InputError, Scale
 from langchain_geval import (
@@ -135,3 +136,14 @@ def test_a_comparison_that_failed_has_no_score_and_a_reason() -> None:
         load_evaluator("pairwise_geval", criteria="correctness", llm=scripted("A")).evaluate_string_pairs(
             prediction="one", prediction_b="two"
         )
+
+
+def test_several_models_are_a_jury():
+    judges = [Sees("a", noise=0), Sees("b", 1, noise=0), Sees("c", dies_after=0)]
+    result = load_evaluator("geval", criteria="fluency", model=judges, n=1, readout="samples").evaluate_strings(
+        prediction="q=3.0"
+    )
+    assert (result["score"], result["std_error"], result["method"]) == (3.5, 0.5, "jury")
+    assert result["judges"] == {"a": 3.0, "b": 4.0}
+    assert (result["n_valid"], result["n_failed"], result["usage"]["requests"]) == (2, 1, 2)
+    assert "c none (401 invalid key)" in result["reasoning"]
