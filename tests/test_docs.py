@@ -52,6 +52,8 @@ def judge(request: dict) -> dict:
     drawn = int(hashlib.md5(text.encode()).hexdigest(), 16)
     if "<item>" in text:
         return completion(*[f"Answer: {'yes' if drawn % 2 else 'no'}"] * request.get("n", 1))
+    if labels := re.findall(r"(?m)^(\w+ \d+): \[number\]$", text):
+        return completion("\n".join(f"{label}: {drawn % (3 + place) % 5 + 1}" for place, label in enumerate(labels)))
     if "JSON list" in text:
         return completion('[{"criterion": "Says what to do.", "points": 5}, {"criterion": "Scolds.", "points": -3}]')
     if "Rate the" not in text and "Rating" not in text and "Which" in text:
