@@ -3,8 +3,8 @@
     uv run python benchmarks/batch_rating.py
 
 A hundred sources with 16 texts each; a text's quality is its source's part plus its own. A judge says quality plus
-noise, in whole numbers where it rates one text, with one decimal where it rates ten. In a batch it may also be in a mood
-(a shift of all its scores), rate against the batch's mean (contrast), and grow stricter from line to line (drift).
+noise, in whole numbers where it rates one text, with one decimal where it rates ten. In a batch it may also be in a
+mood (a shift of all its scores), rate against the batch's mean (contrast), and grow stricter from line to line (drift).
 Printed: Pearson's r over all texts and the mean of Kendall's τ-b within sources, with the standard error over worlds.
 """
 
