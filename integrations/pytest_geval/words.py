@@ -51,7 +51,7 @@ def mean_record(ratings: Sequence[Rating], scale: Scale) -> dict[str, Any]:
         "score": mean.value,
         "low": None if mean.low is None else max(scale.low, mean.low),
         "high": None if mean.high is None else min(scale.high, mean.high),
-        "interval": mean.method or mean.why_not,
+        "interval": "not all were rated" if unrated else mean.method or mean.why_not,
         "not_rated": len(unrated),
         "error": unrated[0].error if unrated else None,
         "signature": " + ".join(dict.fromkeys(str(rating.signature) for rating in ratings)),
@@ -61,7 +61,7 @@ def mean_record(ratings: Sequence[Rating], scale: Scale) -> dict[str, Any]:
 def is_close(told: Mapping[str, Any]) -> bool:
     """Whether what was to be reached lies within the interval, so that another run may end otherwise."""
     least, low, high = told["at_least"], told["low"], told["high"]
-    return None not in (least, low, high) and low <= least <= high and low < high
+    return None not in (least, low, high) and low < least <= high
 
 
 def under(ratings: Sequence[Rating], told: dict[str, Any], scale: Scale) -> str:
