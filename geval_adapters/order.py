@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from .criteria import Criterion
@@ -45,16 +45,27 @@ def in_prefix_order(samples: Iterable[Sample], criterion: Criterion, at_once: in
     """
     number = 0
     for chunk in chunks(samples):
-        groups: dict[tuple[str, ...], list[tuple[int, Sample]]] = {}
-        for sample in chunk:
-            groups.setdefault(tuple(surroundings(criterion, sample).values()), []).append((number, sample))
-            number += 1
-        placed: list[tuple[int, Placed]] = []
-        for group in groups.values():
-            for index, each in enumerate(group):
-                early = at_once if at_once > 1 and index == 0 else 0
-                placed.append((len(placed) - early, Placed(*each, len(group) > 1)))
-        yield from (each for _, each in sorted(placed, key=lambda pair: pair[0]))
+        own = [(tuple(surroundings(criterion, sample).values()), sample) for sample in chunk]
+        numbered = [(key, (number + place, sample)) for place, (key, sample) in enumerate(own)]
+        number += len(numbered)
+        yield from (Placed(*each, shares) for each, shares in beside_each_other(numbered, at_once))
+
+
+def beside_each_other(keyed: Iterable[tuple[Hashable, T]], at_once: int = 1) -> Iterator[tuple[T, bool]]:
+    """Things with equal keys one after the other, and whether there are several; the first of each comes early.
+
+    >>> [thing for thing, _ in beside_each_other([("a", 1), ("b", 2), ("a", 3)])]
+    [1, 3, 2]
+    """
+    groups: dict[Hashable, list[T]] = {}
+    for key, thing in keyed:
+        groups.setdefault(key, []).append(thing)
+    placed: list[tuple[int, tuple[T, bool]]] = []
+    for group in groups.values():
+        for index, thing in enumerate(group):
+            early = at_once if at_once > 1 and index == 0 else 0
+            placed.append((len(placed) - early, (thing, len(group) > 1)))
+    yield from (each for _, each in sorted(placed, key=lambda pair: pair[0]))
 
 
 def chunks(things: Iterable[T], most: int = AHEAD, least: int = 1) -> Iterator[list[T]]:

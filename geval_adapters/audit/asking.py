@@ -57,11 +57,15 @@ class Question:
         asked: names all that could change the answer; equal questions are asked once. A retest is another draw.
         calls: how many calls it takes at the most.
         ask: asks it.
+        document: the document that it is about; "" for none.
+        begins: how its prompt begins: one after the other, questions with the same beginning are cheaper.
     """
 
     asked: str
     calls: int
     ask: Callable[[], Awaitable[Row]] = field(compare=False, repr=False)
+    document: str = field(default="", compare=False, repr=False)
+    begins: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
 
 Step = Mapping[str, Question]
@@ -262,8 +266,8 @@ class Asking:
         configuration = {"asked": "verdict", "criterion": criterion.key, "prompt": comparer.prompt.hash}
         return self._question(configuration, [first, second], 1, ask)
 
-    def perplexity(self, text: str) -> Question:
-        """The perplexity of a text under the judge's own model where it is an embedded one, else the embedded default.
+    def perplexity(self, sample: Sample, text: str) -> Question:
+        """The perplexity of a sample's text under the judge's own model where that is embedded, else the default.
 
         Raises:
             Unmeasurable: no embedded model is installed.
@@ -280,7 +284,9 @@ class Asking:
             value = await asyncio.to_thread(local.perplexity, text, model) if text else None
             return {"score": value, "error": None, "usage": vars(Usage())}
 
-        return self._question({"asked": "perplexity", "by": str(model)}, [Sample(text)], 0, ask)
+        return self._question(
+            {"asked": "perplexity", "by": str(model)}, [Sample(text, doc_id=sample.doc_id or sample.id)], 0, ask
+        )
 
     # --- once ---------------------------------------------------------------------------------------------------------
 
@@ -289,7 +295,9 @@ class Asking:
     ) -> Question:
         digests = "-".join(each.digest for each in samples)
         asked = Signature.of(model=self.judge.name, **configuration, sample=digests)
-        return Question(str(asked), calls, ask)
+        around = [text or "" for each in samples[:1] for text in (each.source, each.context, each.reference)]
+        document = next((each.doc_id or each.id for each in samples), "")
+        return Question(str(asked), calls, ask, document, (configuration.get("prompt", ""), *around))
 
     async def answer(self, question: Question, check: str) -> Row:
         """The answer, from memory or from the judge; what it costs is the check's."""

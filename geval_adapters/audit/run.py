@@ -12,6 +12,7 @@ from ..criteria import Criterion
 from ..errors import InputError
 from ..judge.base import Judge, Usage
 from ..judge.loops import concurrently
+from ..order import beside_each_other
 from ..samples import Sample
 from .asking import LEAST, Asking, Log, Plan, Question, Row, Tally, Unmeasurable
 from .checks import CHECKS, STORED
@@ -133,8 +134,13 @@ class AuditRun:
             except Unmeasurable as error:
                 part.reason = str(error)
         width = 2 * self.request.judge.concurrency
-        while jobs := list(self._round()):
-            async with aclosing(concurrently((self._answer(*job) for job in jobs), width, ordered=True)) as rows:
+        while turn := list(self._round()):
+            # Document by document, and what begins alike together: a cache serves it, and checks go on side by side.
+            place = {document: place for place, document in enumerate(dict.fromkeys(job[0].document for job in turn))}
+            turn.sort(key=lambda job: (place[job[0].document], job[0].begins))
+            keyed = (((job[0].document, job[0].begins), job) for job in turn)
+            jobs = (self._answer(*job) for job, _ in beside_each_other(keyed, self.request.judge.concurrency))
+            async with aclosing(concurrently(jobs, width, ordered=True)) as rows:
                 async for _ in rows:
                     pass
         self.stopped = False
@@ -143,12 +149,18 @@ class AuditRun:
         return self.asking.answer(question, part.label)
 
     def _round(self) -> Iterator[tuple[Question, _Part]]:
-        """The next questions that the budget surely allows: a call may turn out to be cheaper than planned."""
+        """The next questions that the budget surely allows: a call may turn out to be cheaper than planned.
+
+        In the first round these are the few that each check needs to come to something; after it, all others.
+        """
         left = self.request.calls - self.asking.calls
         asked = set(self.asking.answers)
         open_ = [part for part in self._parts if part.plan is not None]
+        few = not any(part.begun for part in open_)
         while open_:
-            part = min(open_, key=lambda each: each.next)
+            part = min(open_, key=lambda each: each.begun if few else each.next)
+            if few and part.begun >= LEAST:
+                return
             assert part.plan is not None
             if part.begun >= len(part.plan.steps):
                 open_.remove(part)

@@ -20,6 +20,8 @@ BEYOND = "beyond its own noise"
 OFTEN = 0.35
 """The share of conflicts that counts against no judge: its opinion of a pair may differ a little from prompt to prompt,
 for good."""
+CONFIDENCE = 1 - 0.05 / 3
+"""Three figures count, any of which might lie beyond by chance (Bonferroni)."""
 COIN, CONFLICTS, CIRCLES = (0.0, 0.5), (-1.0, 0.05), (-1.0, 0.15)
 """What is tolerated: no more conflicts than of a coin, and few conflicts and circles beyond what noise explains."""
 
@@ -89,14 +91,16 @@ def conclude(
 
     clear = np.flatnonzero((forth - back) * first)
     wrong = ((forth - back) * first < 0)[clear].astype(float)
-    conflict = bootstrap(lambda weights: mean(wrong, weights), [own[place] for place in clear], within=(0, 1))
+    conflict = bootstrap(
+        lambda weights: mean(wrong, weights), [own[place] for place in clear], within=(0, 1), confidence=CONFIDENCE
+    )
     raw, excess = _circles(documents, outcomes)
     papers = (".233 (Llama-3.1-70B; TrustJudge)", ".152 with ties that contradict (Llama-3.1-70B; TrustJudge)")
     return Check(
         did="Compared candidates of the same document in both orders, and rated each on its own, twice.",
         statistics=[
             Statistic("verdict against ratings", "share", conflict, COIN, papers[0]),
-            Statistic("verdict against ratings", BEYOND, bootstrap(beyond, own), CONFLICTS),
+            Statistic("verdict against ratings", BEYOND, bootstrap(beyond, own, confidence=CONFIDENCE), CONFLICTS),
             Statistic("triples in a circle", "share", raw, None, papers[1]),
             Statistic("triples in a circle", BEYOND, excess, CIRCLES),
         ],
@@ -139,5 +143,5 @@ def _circles(documents: Sequence[Hashable], outcomes: Sequence[Sequence[Outcome]
         return np.asarray(weights @ by_one / (weights @ triples) - weights @ flips / (weights @ compared) / 2)
 
     return bootstrap(lambda weights: weights @ by_both / (weights @ triples), names, within=(0, 1)), bootstrap(
-        beyond, names
+        beyond, names, confidence=CONFIDENCE
     )

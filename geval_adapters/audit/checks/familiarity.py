@@ -26,7 +26,9 @@ async def check(asking: Asking, criterion: Criterion) -> Plan:
 
     def ask(sample: Sample) -> Mapping[str, Question]:
         texts = {"output": sample.output, "source": sample.source or ""}
-        return {BASE: asking.rating(plain, sample)} | {name: asking.perplexity(text) for name, text in texts.items()}
+        return {BASE: asking.rating(plain, sample)} | {
+            name: asking.perplexity(sample, text) for name, text in texts.items()
+        }
 
     return rated(asking, criterion, ask, lambda each: conclude(each, criterion), asking.samples[:FAMILIAR])
 
