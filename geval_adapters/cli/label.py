@@ -59,6 +59,10 @@ def label(
     if design != "random" and ratings is None:
         raise InputError(f"--design {design} chooses by a judge's ratings: name them with --ratings FILE")
     samples = list(options.read(input, wanted))
+    if pictured := [sample.id for sample in samples if sample.images]:
+        raise InputError(
+            f"{input}: sample {pictured[0]} has images, which the page does not show: leave such items out"
+        )
     items = pairs_of(samples) if pairs else [Item(sample) for sample in samples]
     rated = [ratings_of(str(ratings), each.name) for each in wanted] if ratings else []
     judged = [{item.id: item.distribution for item in each.items if item.score is not None} for each in rated]

@@ -14,6 +14,7 @@ from .. import report
 from ..criteria import find_criterion
 from ..errors import InputError
 from ..judge.sampling import READOUTS, Readout
+from ..judged import SEVERAL
 from ..prompts import KINDS, Kind
 from ..runs.log import RunLog
 from ..runs.progress import output_console, say_faults
@@ -87,6 +88,8 @@ def rank(
         result = ranked(chosen.name, method, *read_replies(str(replies)), systems=True)
         show(result, {})
         raise typer.Exit(Exit.UNRATED if result.unread else Exit.DONE)
+    if chosen.judges in SEVERAL:
+        raise InputError(f"criterion {chosen.name!r} judges each part of a sample: whole samples are ranked")
     judge = asking.judge(running.output)
     comparer = Comparer(
         chosen, judge, kind=kind, ties=ties, control_tokens=control_tokens, n=n, temperature=temperature,

@@ -167,6 +167,18 @@ def test_a_failing_judge_leaves_turns_unrated_and_says_so(geval, server: Server)
     assert found["documents"] == [{"doc_id": "a", "system_id": None, "n": 0, "mean": None, "failed": 3, "lowest": None}]
 
 
+def test_whole_conversations_are_ranked_and_turns_are_not(geval, server: Server):
+    server.handler = lambda request: completion("Run A")
+    rows = [{"id": name, "doc_id": "d", "messages": talk(4, name)} for name in "ab"]
+    write("in.jsonl", *rows)
+    code, _, said = geval("rank", "in.jsonl", "-c", "agent/efficiency", "-m", "openai/m", "--n", 1)
+    assert code == 0, said
+    shown = {prompt_of(each).partition("<run_A>\n")[2].partition("\n[2]")[0] for each in server.requests}
+    assert shown == {f"[1] user:\n    {name}turn 1." for name in "ab"}
+    code, _, said = geval("rank", "in.jsonl", "-c", "conversation/turn_relevance", "-m", "openai/m")
+    assert code == 2 and "judges each part of a sample: whole samples are ranked" in said
+
+
 def test_parts_of_one_name_are_refused(geval, server: Server):
     write("in.jsonl", {"id": "x", "messages": talk(2)}, {"id": "x#2", "source": "S", "output": "O"})
     code, _, said = geval("score", "in.jsonl", "-c", "conversation/turn_relevance", "-m", "openai/m")
