@@ -16,7 +16,7 @@ from langsmith import aevaluate, evaluate, schemas
 from langsmith.evaluation import evaluate_comparative
 from langsmith.run_helpers import tracing_context
 
-from geval_adapters import GEval, InputError
+from geval_adapters import GEval, InputError, JudgeError
 from langchain_geval import (
     ChatModelJudge,
     geval_evaluator,
@@ -244,3 +244,10 @@ def test_what_frameworks_keep_of_a_rating() -> None:
         assert kept["method"] == "logprobs" and kept["coverage"] == pytest.approx(1)
         assert {"bounds", "std_error", "n_failed", "distribution"} <= set(kept)
         assert "coherence" in kept["signature"] and "cost" in kept["usage"]
+
+
+def test_a_judge_that_cannot_be_asked_is_an_exception_of_the_evaluator() -> None:
+    refusal = PermissionError("Incorrect API key provided")
+    refusal.status_code = 401  # type: ignore[attr-defined]
+    with pytest.raises(JudgeError):
+        geval_evaluator("coherence", llm=scripted(refusal))({}, {"output": "A text."}, None)
