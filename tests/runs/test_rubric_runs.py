@@ -100,7 +100,7 @@ def test_the_command_line_gives_the_same_numbers_apart_together_and_resumed(geva
 @pytest.mark.parametrize("together", [False, True])
 def test_batches_give_the_same_numbers(taking_batches: BatchServer, tmp_path: Path, together: bool) -> None:
     taking_batches.answer, taking_batches.instant = answer, False
-    samples = list(read_samples(ROWS))
+    samples = list(read_samples(ROWS))[:12]
 
     def rate() -> list[Any]:
         judge = BatchJudge("openai/gpt-4o-mini", batch=tmp_path / "batches.db", wait=False)
@@ -110,5 +110,6 @@ def test_batches_give_the_same_numbers(taking_batches: BatchServer, tmp_path: Pa
         rate()
     taking_batches.finish()
     ratings = rate()
-    assert {each.sample.id: each.score for each in ratings} == pytest.approx(expected())
+    wanted = {name: score for name, score in expected().items() if name in {sample.id for sample in samples}}
+    assert {each.sample.id: each.score for each in ratings} == pytest.approx(wanted)
     assert len(taking_batches.batches) == 1  # all in one, and nothing sent twice
