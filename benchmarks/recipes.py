@@ -7,7 +7,8 @@
 Simulated: people see an item's quality with noise (reliability .8). A judge sees it with an error of the item, which
 the judges share in part (correlation .5), and each reply adds noise; where several items share a request, all of that
 request shift together (the batch effect). The dear judge's errors are half as large, its tokens cost ten times as much.
-All go through the package as a real judge does. r: Pearson, over all items, intervals over documents.
+All go through the package as a real judge does.
+Without `n` each reply is a request of its own. r: Pearson, over all items, intervals over documents.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -50,9 +51,12 @@ def words(text: str) -> int:
 class Seeing(Judge):
     """A judge that sees what `sees` says of each item, with noise of each reply and of each request."""
 
+    apart = 0
+    """Tokens that all would have taken more, had each reply been a request of its own."""
+
     def __init__(self, name: str, sees: Mapping[int, float], noise: float, shift: float, seed: int = 0) -> None:
         self.name = name
-        self.sees, self.noise, self.shift = sees, noise, shift
+        self.quality, self.noise, self.shift = sees, noise, shift
         self.rng = random.Random(f"{name}{seed}")
 
     async def takes(self, parameter: str) -> bool:
@@ -65,13 +69,14 @@ class Seeing(Judge):
         replies = []
         for _ in range(n):
             moved = self.rng.gauss(0, self.shift) if len(items) > 1 else 0.0
-            values = [self.sees[item] + moved + self.rng.gauss(0, self.noise) for item in items]
+            values = [self.quality[item] + moved + self.rng.gauss(0, self.noise) for item in items]
             if len(items) > 1:
                 lines = zip(labels, values, strict=False)
                 replies.append("\n".join(f"{label}: {min(5, max(1, value)):.1f}" for label, value in lines))
             else:
                 replies.append(f"Rating: {min(5, max(1, round(values[0])))}")
         usage = Usage(words(prompt), 0, sum(map(words, replies)), 1, None)
+        Seeing.apart += (n - 1) * usage.prompt_tokens
         return Answer([Reply(each) for each in replies], usage)
 
 
@@ -120,55 +125,61 @@ def cascade(cheap: GEval, dear: GEval, samples: Sequence[Sample], share: float) 
     return Row(f"cascade, {share:.0%} to the dear judge", scores, sum(tokens), requests, tokens[1])
 
 
+def each_way(seed: int) -> Iterator[tuple[Row, Any]]:
+    """Every way of rating the items of one simulated world, with what people said of them."""
+    rng = np.random.default_rng(seed)
+    count = DOCUMENTS * SYSTEMS
+    quality = rng.normal(3, 0.8, count)
+    people = quality + 0.4 * rng.normal(size=count)
+    common = rng.normal(size=count)
+    samples = [
+        Sample(
+            f"<item {item}> " + "word " * 40,
+            id=str(item), doc_id=str(item // SYSTEMS), source="word " * PROMPT_WORDS + f"({item // SYSTEMS})",
+        )
+        for item in range(count)
+    ]  # fmt: skip
+
+    def seen(name: str, error: float) -> Judge:
+        own = np.random.default_rng([seed, sum(map(ord, name))]).normal(size=count)
+        sees = quality + error * (np.sqrt(0.5) * common + np.sqrt(0.5) * own)
+        return Seeing(name, dict(enumerate(sees)), noise=0.8, shift=0.3, seed=seed)
+
+    def asked(judge: Judge, **how: Any) -> GEval:
+        return GEval("relevance", judge, **how)
+
+    cheap, dear, once = seen("a", 0.8), seen("dear", 0.4), {"n": 1, "temperature": 1.0}
+    judges = [cheap, seen("b", 0.8), seen("c", 0.8)]
+    yield rated("single x 1", asked(cheap, **once), samples), people
+    yield rated("single x 5", asked(cheap, n=5), samples), people
+    yield rated("single x 20", asked(cheap, n=20), samples), people
+    yield rated("adaptive, error .1", asked(cheap, n=20, adaptive=0.1), samples), people
+    yield rated("batch of 10 x 1 round", asked(cheap, recipe="batcheval", rounds=1), samples), people
+    yield rated("batch of 10 x 5 rounds", asked(cheap, recipe="batcheval"), samples), people
+    yield jury("jury of 3 x 1", [asked(judge, **once) for judge in judges], samples), people
+    yield jury("jury of 3 x 5", [asked(judge, n=5) for judge in judges], samples), people
+    yield cascade(asked(cheap, n=5), asked(dear, n=5), samples, 0.25), people
+    yield rated("the dear judge x 5", asked(dear, n=5), samples), people
+
+
 def simulated(runs: int) -> None:
     """Means over runs, with two standard errors of those means."""
-    found: dict[str, list[tuple[float, float, float, float]]] = {}
+    found: dict[str, list[tuple[float, ...]]] = {}
     for seed in range(runs):
-        rng = np.random.default_rng(seed)
-        count = DOCUMENTS * SYSTEMS
-        quality = rng.normal(3, 0.8, count)
-        people = quality + 0.4 * rng.normal(size=count)
-        common = rng.normal(size=count)
-        samples = [
-            Sample(
-                f"<item {item}> " + "word " * 40,
-                id=str(item), doc_id=str(item // SYSTEMS), source="word " * PROMPT_WORDS + f"({item // SYSTEMS})",
-            )
-            for item in range(count)
-        ]  # fmt: skip
-
-        def seen(name: str, error: float, seed: int = seed, quality: Any = quality, common: Any = common) -> Judge:
-            own = np.random.default_rng([seed, sum(map(ord, name))]).normal(size=len(quality))
-            sees = quality + error * (np.sqrt(0.5) * common + np.sqrt(0.5) * own)
-            return Seeing(name, dict(enumerate(sees)), noise=0.8, shift=0.3, seed=seed)
-
-        cheap, second, third, dear = (
-            seen(name, error) for name, error in (("a", 0.8), ("b", 0.8), ("c", 0.8), ("dear", 0.4))
-        )
-        criterion = "relevance"
-        alone = [GEval(criterion, judge, n=1, temperature=1) for judge in (cheap, second, third)]
-        rows = [
-            rated("single x 1", GEval(criterion, cheap, n=1, temperature=1), samples),
-            rated("single x 5", GEval(criterion, cheap, n=5), samples),
-            rated("single x 20", GEval(criterion, cheap, n=20), samples),
-            rated("adaptive, error .1", GEval(criterion, cheap, n=20, adaptive=0.1), samples),
-            rated("batch of 10 x 1 round", GEval(criterion, cheap, recipe="batcheval", rounds=1), samples),
-            rated("batch of 10 x 5 rounds", GEval(criterion, cheap, recipe="batcheval"), samples),
-            jury("jury of 3 x 1", alone, samples),
-            cascade(GEval(criterion, cheap, n=5), GEval(criterion, dear, n=1, temperature=1), samples, 0.25),
-            rated("the dear judge x 1", GEval(criterion, dear, n=1, temperature=1), samples),
-        ]
-        for row in rows:
+        Seeing.apart = 0
+        for row, people in each_way(seed):
             r = float(np.corrcoef(np.array(row.scores, dtype=float), people)[0, 1])
-            dear_tokens = row.tokens if row.name.startswith("the dear") else row.dear
-            found.setdefault(row.name, []).append((r, row.tokens, row.requests, row.tokens + 9 * dear_tokens))
-    print("| way | r with people | requests an item | tokens an item | in tokens of the cheap judge |")
-    print("| --- | --: | --: | --: | --: |")
+            dear = row.tokens if row.name.startswith("the dear") else row.dear
+            apart = row.tokens + Seeing.apart / len(people)
+            found.setdefault(row.name, []).append((r, row.requests, row.tokens, apart, row.tokens + 9 * dear))
+            Seeing.apart = 0
+    print("| way | r with people | requests an item | tokens an item | ... without `n` | priced as the cheap judge's |")
+    print("| --- | --: | --: | --: | --: | --: |")
     for name, values in found.items():
         table = np.array(values)
         error = 2 * table[:, 0].std(ddof=1) / np.sqrt(len(table))
-        mean = table.mean(axis=0)
-        print(f"| {name} | {mean[0]:.3f} ± {error:.3f} | {mean[2]:.2f} | {mean[1]:,.0f} | {mean[3]:,.0f} |")
+        r, requests, *tokens = table.mean(axis=0)
+        print(f"| {name} | {r:.3f} ± {error:.3f} | {requests:.2f} |", *(f"{each:,.0f} |" for each in tokens))
 
 
 def show(rows: Sequence[Row], samples: Sequence[Sample], criterion: Any) -> None:
