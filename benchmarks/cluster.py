@@ -27,7 +27,8 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from throughput import CRITERION, MODEL, QUIET, Run, make_texts, serve, start, table
+from answering import serve, start
+from throughput import CRITERION, MODEL, QUIET, Judge, Run, make_texts, table
 
 CONCURRENCY, WORKERS = 128, 2
 
@@ -142,7 +143,7 @@ def main() -> None:
     os.environ |= QUIET
     from ray_geval import engine
 
-    server, pipe = start(serve)
+    server, pipe = start(serve, Judge)
     base = pipe.recv()
     engine.connect("local")
     rows = next(rows_of(arguments.prompts, arguments.prompts))

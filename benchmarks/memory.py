@@ -22,7 +22,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from throughput import CONCURRENCY, CRITERION, KEY, MODEL, PER_SOURCE, counts, serve, start, table
+from answering import counts, serve, start
+from throughput import CONCURRENCY, CRITERION, KEY, MODEL, PER_SOURCE, Judge, table
 
 ROWS = (1_000, 10_000, 100_000)
 
@@ -48,8 +49,8 @@ STUB = """
 import asyncio, time
 from geval_adapters.judge.bodies import parsed
 from geval_adapters.judge.direct import DirectRoute
-from throughput import _reply
-raw = _reply({"messages": [{"content": ""}], "logprobs": True}).partition(b"\\r\\n\\r\\n")[2]
+from throughput import response_to
+raw = response_to({"messages": [{"content": ""}], "logprobs": True}).partition(b"\\r\\n\\r\\n")[2]
 async def send(self, body, timeout):
     await asyncio.sleep(0.005)
     return parsed(raw)
@@ -83,7 +84,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="N", help="rows of the files")
     parser.add_argument("--stub", action="store_true", help="answer requests without a network")
     arguments = parser.parse_args()
-    server, pipe = start(serve)
+    server, pipe = start(serve, Judge)
     base = pipe.recv()
     rows = []
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
 """How many calls a good ranking takes: every selection scheme with every ranking method, on simulated judges.
 
-    python benchmarks/ranking.py [--runs N] [--plot FILE]
+    python benchmarks/ranking.py [--runs N]
 
 16 candidates with true scores s ~ N(0, 1). The judge answers (i first, j second) with
 
@@ -99,36 +99,13 @@ def show(name: str, curves: Curves) -> None:
         print(f"  {scheme:<10} {f'{enough[0]} calls' if enough else 'no number of calls in the table'}")
 
 
-def plot(results: dict[str, Curves], file: str) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(15, 3.6 * len(results)), layout="constrained")
-    axes = figure.subplots(len(results), len(SCHEMES), sharex=True, sharey=True, squeeze=False)
-    for row, (name, curves) in zip(axes, results.items(), strict=True):
-        for ax, scheme in zip(row, SCHEMES, strict=True):
-            for method in METHODS:
-                curve = curves[scheme, method]
-                ax.plot(list(curve), list(curve.values()), marker=".", label=method)
-            ax.set_title(f"{scheme} ({name})", fontsize=9)
-            ax.grid(alpha=0.3)
-    for ax in axes[-1]:
-        ax.set_xlabel("calls")
-    for row in axes:
-        row[0].set_ylabel("Spearman against the truth")
-    axes[0][0].legend(fontsize=8)
-    figure.savefig(file)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description="Spearman against the truth over the number of calls")
     parser.add_argument("--runs", type=int, default=100, help="simulated sets of candidates (100)")
-    parser.add_argument("--plot", metavar="FILE", help="also draw the curves, as SVG or PNG")
     arguments = parser.parse_args()
     results = {"probabilities": simulate(arguments.runs, False), "verdicts": simulate(arguments.runs, True)}
     for name, curves in results.items():
         show(name, curves)
-    if arguments.plot:
-        plot(results, arguments.plot)
 
 
 if __name__ == "__main__":

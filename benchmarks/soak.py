@@ -28,11 +28,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from throughput import KEY, MODEL, start, table
+from answering import Answering, counts, http, serve, start
+from throughput import KEY, MODEL, table
 
 CONCURRENCY, FAULTS, LATENCY = 64, 0.13, 0.02
 
@@ -57,11 +57,6 @@ def completion(number: int) -> dict[str, Any]:
     }
     usage = {"prompt_tokens": 100, "completion_tokens": 3, "total_tokens": 103}
     return {"id": "1", "object": "chat.completion", "created": 1, "model": MODEL, "choices": [choice], "usage": usage}
-
-
-def http(status: int, body: bytes, *headers: str) -> bytes:
-    head = [f"HTTP/1.1 {status} X", "Content-Type: application/json", f"Content-Length: {len(body)}", *headers]
-    return "\r\n".join(head).encode() + b"\r\n\r\n" + body
 
 
 def error(message: str) -> bytes:
@@ -90,32 +85,10 @@ def faults(number: int, request: dict[str, Any]) -> list[bytes | float]:
     ]
 
 
-class Answering(asyncio.Protocol):
-    counts: Counter[str] = Counter()  # noqa: RUF012
+class Faulty(Answering):
     dice = random.Random(0)
 
-    def __init__(self) -> None:
-        self.received = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self.received += data
-        head, end, rest = self.received.partition(b"\r\n\r\n")
-        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        size = int(length[1]) if length else 0
-        if not end or len(rest) < size:
-            return
-        self.received = b""
-        if head.startswith(b"GET"):
-            self.transport.write(http(200, json.dumps(self.counts).encode()))
-            self.counts.clear()
-            return
-        self.answer(json.loads(rest[:size]))
-
-    def answer(self, request: dict[str, Any]) -> None:
+    def answer(self, request: dict[str, Any], size: int) -> None:
         self.counts["requests"] += 1
         number = int(re.findall(r"Output (\d+):", json.dumps(request["messages"]))[-1])
         answer: bytes | float
@@ -133,31 +106,6 @@ class Answering(asyncio.Protocol):
         if isinstance(answer, float):
             return
         asyncio.get_running_loop().call_later(LATENCY, self.send, answer)
-
-    def send(self, answer: bytes) -> None:
-        if self.transport.is_closing():
-            return
-        self.transport.write(answer)
-        head, _, body = answer.partition(b"\r\n\r\n")
-        told = re.search(rb"Content-Length: (\d+)", head)
-        if not told or len(body) < int(told[1]):
-            self.transport.close()
-
-
-def serve(pipe: Connection) -> None:
-    async def forever() -> None:
-        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, backlog=1024)
-        pipe.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-        await server.serve_forever()
-
-    asyncio.run(forever())
-
-
-def counts(base: str) -> dict[str, int]:
-    import urllib.request
-
-    with urllib.request.urlopen(base) as response:
-        return dict(json.load(response))
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -247,7 +195,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     dice = random.Random(arguments.seed)
-    server, pipe = start(serve)
+    server, pipe = start(serve, Faulty)
     base = pipe.recv()
     rows = []
     for name, items in (("direct", arguments.items), ("LiteLLM", arguments.through)):

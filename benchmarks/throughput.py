@@ -20,7 +20,6 @@ import importlib.metadata
 import importlib.util
 import json
 import math
-import multiprocessing
 import os
 import platform
 import random
@@ -28,15 +27,15 @@ import re
 import sys
 import tempfile
 import time
-import urllib.request
-from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from statistics import median
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from statistics import fmean, median, stdev
+from typing import Any, NamedTuple, TypeVar
+
+from answering import Answering, counts, http, serve, start
+from scipy.special import stdtrit
 
 LATENCY, CONCURRENCY, WARM_UP, PER_SOURCE = 0.05, 64, 256, 16
 MODEL, KEY, CRITERION = "gpt-4o-mini", "none", "summeval/coherence"
@@ -76,60 +75,21 @@ def make_texts(count: int) -> Texts:
 # --- the server -------------------------------------------------------------------------------------------------------
 
 
-def serve(pipe: Connection) -> None:
-    """Answer on loopback until the process is ended; the address goes through the pipe."""
+class Judge(Answering):
+    """Answers after `LATENCY` seconds with what was asked for."""
 
-    async def forever() -> None:
-        server = await asyncio.get_running_loop().create_server(Answering, "127.0.0.1", 0, backlog=1024)
-        pipe.send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1")
-        await server.serve_forever()
-
-    asyncio.run(forever())
-
-
-class Answering(asyncio.Protocol):
-    """One connection. `GET` returns the counts since the last `GET`."""
-
-    counts: ClassVar[Counter[str]] = Counter()
-    cpu = 0.0
-
-    def __init__(self) -> None:
-        self.received = b""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        self.received += data
-        head, end, rest = self.received.partition(b"\r\n\r\n")
-        length = re.search(rb"content-length: *(\d+)", head, re.IGNORECASE)
-        size = int(length[1]) if length else 0
-        if not end or len(rest) < size:
-            return
-        self.received = rest[size:]
-        if head.startswith(b"GET"):
-            cpu = time.process_time()
-            self.send(_http(json.dumps(self.counts | {"cpu": cpu - self.cpu}).encode()))
-            self.counts.clear()
-            Answering.cpu = cpu
-            return
-        request = json.loads(rest[:size])
-        reply = _reply(request)
+    def answer(self, request: dict[str, Any], size: int) -> None:
+        reply = response_to(request)
         self.counts.update(
             requests=1, logprobs=int(bool(request.get("logprobs"))), sent_bytes=size, reply_bytes=len(reply)
         )
         asyncio.get_running_loop().call_later(LATENCY, self.send, reply)
 
-    def send(self, answer: bytes) -> None:
-        if not self.transport.is_closing():
-            self.transport.write(answer)
-
 
 _replies: dict[tuple[str, bool], bytes] = {}
 
 
-def _reply(request: dict[str, Any]) -> bytes:
+def response_to(request: dict[str, Any]) -> bytes:
     """What the request asks for, made once."""
     asked = json.dumps(request["messages"][-1]["content"])
     if schema := (request.get("response_format") or {}).get("json_schema"):
@@ -142,7 +102,7 @@ def _reply(request: dict[str, Any]) -> bytes:
         text = "Rating: 4"
     kind = text, bool(request.get("logprobs"))
     if kind not in _replies:
-        _replies[kind] = _http(json.dumps(_completion(*kind), separators=(",", ":")).encode())
+        _replies[kind] = http(200, json.dumps(_completion(*kind), separators=(",", ":")).encode())
     return _replies[kind]
 
 
@@ -171,17 +131,6 @@ def _token(token: str) -> dict[str, Any]:
     names = [token, *(other for other in others if other != token)][:20]
     tops = [{"token": name, "logprob": round(-0.5 - 1.1 * i, 4)} for i, name in enumerate(names)]
     return tops[0] | {"top_logprobs": tops}
-
-
-def _http(body: bytes) -> bytes:
-    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
-
-
-def counts(base: str) -> dict[str, int]:
-    """What the server did since this was last asked."""
-    with urllib.request.urlopen(base) as response:
-        return dict(json.load(response))
 
 
 # --- the contenders: given the server's address and the texts, each returns what rates the first so many of them ------
@@ -390,16 +339,8 @@ def contend(name: str, base: str, count: int, pipe: Connection) -> None:
             pipe.send(f"{type(error).__name__}: {error}")
 
 
-def start(target: Callable[..., None], *arguments: object) -> tuple[BaseProcess, Connection]:
-    spawning = multiprocessing.get_context("spawn")
-    ours, theirs = spawning.Pipe()
-    process = spawning.Process(target=target, args=(*arguments, theirs), daemon=True)
-    process.start()
-    return process, ours
-
-
 def measure(chosen: Sequence[Contender], rounds: int, count: int) -> None:
-    server, pipe = start(serve)
+    server, pipe = start(serve, Judge)
     base = pipe.recv()
     ready: dict[str, Connection] = {}
     for each in chosen:
@@ -428,11 +369,18 @@ def measure(chosen: Sequence[Contender], rounds: int, count: int) -> None:
 
 
 def report(runs: dict[str, list[Run]], asked: dict[str, dict[str, float]], count: int) -> None:
-    """The medians of the rounds; what a contender is compared with ran in the same round."""
+    """The medians of the rounds; what a contender is compared with ran in the same round.
+
+    A ratio is the mean of the rounds' logarithms, with its 95 % interval by Student's t.
+    """
 
     def ratio(name: str, field: int, other: str) -> str:
         both = zip(runs[name], runs.get(other, ()), strict=False)
-        return f"{median([run[field] / beside[field] for run, beside in both] or [math.nan]):.2f}"
+        logs = [math.log(run[field] / beside[field]) for run, beside in both]
+        if name == other or len(logs) < 2:
+            return "1" if logs else "-"
+        half = stdtrit(len(logs) - 1, 0.975) * stdev(logs) / math.sqrt(len(logs))
+        return "{:.2f} ({:.2f}–{:.2f})".format(*(math.exp(fmean(logs) + each) for each in (0, -half, half)))
 
     rows = []
     for name, each in runs.items():
