@@ -26,7 +26,7 @@ _LEGEND = (
 
 
 def audit_sections(result: SideBySide) -> Iterator[Section]:
-    """What an audit came to, as tables: each check, then all in short, and how to run these judges."""
+    """What an audit came to, as tables: each check, then all in short, how to run these judges, and these by checks."""
     for audit in result.audits:
         yield from _checks(audit, draws=False, several=len(result.audits) > 1)
     yield from _shared(result)
@@ -38,6 +38,8 @@ def audit_sections(result: SideBySide) -> Iterator[Section]:
         heads = ("check", "criterion", "verdict", "most telling, or why there is nothing", "items to be clear", "calls")
         yield Section(f"how biased is {audit.judge}?", heads, rows, [*headline(audit), *_about(audit)])
         yield from _recipes(audit)
+    if len(result.audits) > 1:
+        yield _table_of_verdicts(result)
 
 
 def audit_page(result: SideBySide) -> str:

@@ -21,7 +21,7 @@ OFTEN = 0.35
 """The share of conflicts that counts against no judge: its opinion of a pair may differ a little from prompt to prompt,
 for good."""
 CONFIDENCE = 1 - 0.05 / 3
-"""Three figures count, any of which might lie beyond by chance (Bonferroni)."""
+"""Of the figures beyond noise: beside that of a coin they are two more that might be found by chance."""
 COIN, CONFLICTS, CIRCLES = (0.0, 0.5), (-1.0, 0.05), (-1.0, 0.15)
 """What is tolerated: no more conflicts than of a coin, and few conflicts and circles beyond what noise explains."""
 
@@ -91,9 +91,7 @@ def conclude(
 
     clear = np.flatnonzero((forth - back) * first)
     wrong = ((forth - back) * first < 0)[clear].astype(float)
-    conflict = bootstrap(
-        lambda weights: mean(wrong, weights), [own[place] for place in clear], within=(0, 1), confidence=CONFIDENCE
-    )
+    conflict = bootstrap(lambda weights: mean(wrong, weights), [own[place] for place in clear], within=(0, 1))
     raw, excess = _circles(documents, outcomes)
     papers = (".233 (Llama-3.1-70B; TrustJudge)", ".152 with ties that contradict (Llama-3.1-70B; TrustJudge)")
     return Check(
