@@ -89,8 +89,10 @@ def test_two_runs_are_compared_whole_and_turn_by_turn_not_at_all(server: Server)
     better = load_evaluator("pairwise_geval", criteria="agent/efficiency", model="openai/m", n=1, readout="samples")
     other = [*ASKED, AIMessage("It snows.")]
     assert better.invoke({"prediction": RUN, "prediction_b": other})["value"] == "tie"
-    assert f"<run_A>\n{TEXT}\n</run_A>" in told(server, 0)
-    assert "<run_B>\n[1] user:\n    Weather in Paris?\n[2] assistant:\n    It snows.\n</run_B>" in told(server, 0)
+    one, two = sorted(told(server, number) for number in range(2))
+    snow = "[1] user:\n    Weather in Paris?\n[2] assistant:\n    It snows."
+    for text, first, second in ((one, TEXT, snow), (two, snow, TEXT)):
+        assert f"<run_A>\n{first}\n</run_A>" in text and f"<run_B>\n{second}\n</run_B>" in text
     turns = load_evaluator("pairwise_geval", criteria="conversation/turn_relevance", model="openai/m", n=1)
     long = [*RUN, HumanMessage("And tomorrow?"), AIMessage("Sun.")]
     with pytest.raises(InputError, match="judges each part of a sample"):
