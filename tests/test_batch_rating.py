@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean, pstdev
 from typing import Any
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from geval_adapters import GEval, Sample, read_many
 from geval_adapters.judge import Answer, Reply, Usage
+from geval_adapters.order import AHEAD
 from geval_adapters.rating.batches import batches, shared_out
 
 # --- what comes out ---------------------------------------------------------------------------------------------------
@@ -102,6 +103,21 @@ def test_each_rating_is_the_distribution_at_its_own_token(server: Server):
     assert {rating.method for rating in ratings} == {"logprobs"}
     assert [rating.score for rating in ratings] == pytest.approx([quality(text) for text in texts(20)])
     assert len(server.requests) == 4
+
+
+def test_of_a_long_input_no_more_is_read_than_is_put_in_order():
+    taken = 0
+
+    def endless() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield f"quality 2.0, number {taken}"
+
+    ratings = batched(Rater(), rounds=1).rate_many(endless())
+    assert next(ratings).score == 2.0
+    ratings.close()  # type: ignore[attr-defined]
+    assert taken <= 2 * AHEAD
 
 
 def test_those_that_are_asked_for_at_the_same_time_share_requests():

@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 import pytest
+from batched import Rater, quality, texts
 from chat_models import TEXT, Preferring, RouteByPrompt, Watcher, scripted, server, uploaded, weighted  # noqa: F401
 from jurors import Sees
 
@@ -147,3 +148,12 @@ def test_several_models_are_a_jury():
     assert result["judges"] == {"a": 3.0, "b": 4.0}
     assert (result["n_valid"], result["n_failed"], result["usage"]["requests"]) == (2, 1, 2)
     assert "c none (401 invalid key)" in result["reasoning"]
+
+
+def test_a_batch_shares_requests_where_the_recipe_says_so():
+    judge = Rater()
+    settings = {"recipe": "batcheval", "per_request": 5, "rounds": 2, "scale": "1-5"}
+    evaluator = load_evaluator("geval", criteria="Is it good?", model=judge, **settings)
+    results = evaluator.batch([{"prediction": text} for text in texts(20)])
+    assert [result["score"] for result in results] == pytest.approx([quality(text) for text in texts(20)])
+    assert len(judge.asked) < 20, "one by one it would be 40"
