@@ -18,7 +18,7 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -182,7 +182,7 @@ def simulated(runs: int) -> None:
         print(f"| {name} | {r:.3f} ± {error:.3f} | {requests:.2f} |", *(f"{each:,.0f} |" for each in tokens))
 
 
-def show(rows: Sequence[Row], samples: Sequence[Sample], criterion: Any) -> None:
+def show(rows: Iterable[Row], samples: Sequence[Sample], criterion: Any) -> None:
     people = [sample.human_score(criterion) for sample in samples]
     print("| way | r with people | rho | unrated | requests an item | tokens an item |")
     print("| --- | --- | --: | --: | --: | --: |")
@@ -200,12 +200,11 @@ def embedded(data: Path, limit: int) -> None:
     samples = [sample for _, sample in zip(range(limit), read_samples(data), strict=False)]
     ways: list[tuple[str, Callable[[], GEval]]] = [
         ("single, log-probabilities", lambda: GEval(criterion)),
+        ("batch of 6 x 5 rounds", lambda: GEval(criterion, recipe="batcheval", per_request=6)),
         ("single x 5", lambda: GEval(criterion, n=5, readout="samples")),
         ("adaptive, at most 5", lambda: GEval(criterion, n=5, readout="samples", adaptive=0.1)),
-        ("batch of 6 x 5 rounds", lambda: GEval(criterion, recipe="batcheval", per_request=6)),
-        ("batch of 6 x 1 round", lambda: GEval(criterion, recipe="batcheval", per_request=6, rounds=1)),
     ]
-    show([rated(name, make(), samples) for name, make in ways], samples, criterion)
+    show((rated(name, make(), samples) for name, make in ways), samples, criterion)
 
 
 class Stored(Judge):
