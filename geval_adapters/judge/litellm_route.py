@@ -136,6 +136,10 @@ def _guarded(handle: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[A
             return cast(httpx.Response, await handle(self, request))
         request.headers["Accept-Encoding"] = "identity"
         response = cast(httpx.Response, await handle(self, request))
+        told = response.headers.get("Content-Length", "")
+        bounded = told.isdecimal() and int(told) <= most and "Transfer-Encoding" not in response.headers
+        if bounded and response.status_code == 200 and "Content-Encoding" not in response.headers:
+            return response
         problem, raw = "", b""
         if 300 <= response.status_code < 400:
             problem = f"HTTP {response.status_code}: the server redirects elsewhere, which is not followed"
