@@ -200,7 +200,7 @@ def embedded(data: Path, limit: int) -> None:
     samples = [sample for _, sample in zip(range(limit), read_samples(data), strict=False)]
     ways: list[tuple[str, Callable[[], GEval]]] = [
         ("single, log-probabilities", lambda: GEval(criterion)),
-        ("batch of 6 x 5 rounds", lambda: GEval(criterion, recipe="batcheval", per_request=6)),
+        ("batch of 3 x 5 rounds", lambda: GEval(criterion, recipe="batcheval", form="score_only", per_request=3)),
         ("single x 5", lambda: GEval(criterion, n=5, readout="samples")),
         ("adaptive, at most 5", lambda: GEval(criterion, n=5, readout="samples", adaptive=0.1)),
     ]
