@@ -3,8 +3,8 @@
     uv run python benchmarks/memory.py [--rows N ...] [--stub]
 
 For each number of rows a process of its own rates a file of short texts into an output, 64 requests at a time, against
-the loopback server of `throughput.py`, which is another process; with `--stub` requests are answered without a network,
-all else being as it is. The same command is then run once more: it finds all done and asks nothing. Memory is the peak
+the loopback server of `throughput.py`, which is another process; with `--stub` only the first row is rated, without
+a network, and its rating stands for all: what reads, writes and sums up rows is as it is. The same command is then run once more: it finds all done and asks nothing. Memory is the peak
 resident set as the system accounts it to the process.
 """
 
@@ -46,7 +46,9 @@ def write_rows(path: Path, count: int) -> None:
 
 
 STUB = """
-import asyncio, time
+import asyncio
+from dataclasses import replace
+from geval_adapters import GEval
 from geval_adapters.judge.bodies import parsed
 from geval_adapters.judge.direct import DirectRoute
 from throughput import response_to
@@ -54,9 +56,17 @@ raw = response_to({"messages": [{"content": ""}], "logprobs": True}).partition(b
 async def send(self, body, timeout):
     await asyncio.sleep(0.005)
     return parsed(raw)
+async def arate_many(self, samples, *, as_completed=False):
+    first = None
+    for number, sample in enumerate(samples):
+        first = first or await self.way.rated(sample)
+        if number % 50 == 0:
+            await asyncio.sleep(0)
+        yield replace(first, sample=sample)
 DirectRoute.send = send
+GEval.arate_many = arate_many
 """
-"""Instead of a network, the server's reply."""
+"""Instead of a network, the server's reply; instead of a rating for each row, the first one's."""
 
 
 def score(path: Path, output: Path, base: str, stub: bool) -> Run:
@@ -82,7 +92,7 @@ def score(path: Path, output: Path, base: str, stub: bool) -> Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Peak memory of geval score")
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS, metavar="N", help="rows of the files")
-    parser.add_argument("--stub", action="store_true", help="answer requests without a network")
+    parser.add_argument("--stub", action="store_true", help="let the first rating stand for all")
     arguments = parser.parse_args()
     server, pipe = start(serve, Judge)
     base = pipe.recv()
