@@ -2,10 +2,11 @@
 
     uv run python benchmarks/memory.py [--rows N ...] [--stub]
 
-For each number of rows a process of its own rates a file of short texts into an output, 64 requests at a time, against
-the loopback server of `throughput.py`, which is another process; with `--stub` only the first row is rated, without
-a network, and its rating stands for all: what reads, writes and sums up rows is as it is. The same command is then run once more: it finds all done and asks nothing. Memory is the peak
-resident set as the system accounts it to the process.
+For each number of rows a process of its own rates a file of short texts into an output, 64 requests at a time,
+against the loopback server of `throughput.py`, which is another process; with `--stub` only the first row is rated,
+without a network, and its rating stands for all: what reads, writes and sums up rows is as it is. The same command is
+then run once more: it finds all done and asks nothing. Memory is the peak resident set as the system accounts it to
+the process.
 """
 
 from __future__ import annotations

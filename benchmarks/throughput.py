@@ -35,7 +35,6 @@ from statistics import fmean, median, stdev
 from typing import Any, NamedTuple, TypeVar
 
 from answering import Answering, counts, http, serve, start
-from scipy.special import stdtrit
 
 LATENCY, CONCURRENCY, WARM_UP, PER_SOURCE = 0.05, 64, 256, 16
 MODEL, KEY, CRITERION = "gpt-4o-mini", "none", "summeval/coherence"
@@ -373,6 +372,8 @@ def report(runs: dict[str, list[Run]], asked: dict[str, dict[str, float]], count
 
     A ratio is the mean of the rounds' logarithms, with its 95 % interval by Student's t.
     """
+
+    from scipy.special import stdtrit  # not in the contenders' processes
 
     def ratio(name: str, field: int, other: str) -> str:
         both = zip(runs[name], runs.get(other, ()), strict=False)
