@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ PROPERTY = "geval "
 """How the properties begin that a test's ratings become; what follows is the criterion's name."""
 
 _memory = pytest.StashKey[dict[str, Any]]()
+_told = pytest.StashKey[list[str]]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,7 +61,13 @@ def geval(request: pytest.FixtureRequest, geval_settings: dict[str, Any]) -> Ass
     """Assertions on ratings by an LLM judge, as in `geval.assert_at_least(output, 4, criterion="fluency")`."""
     from .asserting import Asserting
 
-    config, properties = request.config, request.node.user_properties
+    config, node = request.config, request.node
+
+    def tell(told: dict[str, Any]) -> None:
+        text = json.dumps(told)
+        node.stash.setdefault(_told, []).append(text)
+        node.user_properties.append((PROPERTY + told["criterion"], text))
+
     model = (
         config.getoption("--geval-model")
         or geval_settings.get("model")
@@ -71,7 +79,7 @@ def geval(request: pytest.FixtureRequest, geval_settings: dict[str, Any]) -> Ass
         cache=cache_folder(config),
         offline=config.getoption("--geval-offline") or config.getini("geval_offline"),
         memory=config.stash[_memory],
-        tell=lambda told: properties.append((PROPERTY + told["criterion"], json.dumps(told))),
+        tell=tell,
     )
 
 
@@ -86,16 +94,26 @@ def cache_folder(config: pytest.Config) -> Path | None:
 
 
 class _Told:
-    """What tests told of their ratings: as properties of their reports, which xdist brings to where the terminal is."""
+    """What tests told of their ratings, on their reports, which xdist brings to where the terminal is.
+
+    Not read from the properties: those may be anybody's.
+    """
 
     def __init__(self) -> None:
         self.by_test: dict[str, list[dict[str, Any]]] = {}
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put on the report what its test told."""
+        report = yield
+        if told := item.stash.get(_told, None):
+            report.geval_told = list(told)  # type: ignore[attr-defined]  # what else is said of a test is kept as it is
+        return report
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a test told; its last report has all of it, those of a test that is run again included."""
-        rated = [json.loads(str(value)) for name, value in report.user_properties if name.startswith(PROPERTY)]
-        if rated:
-            self.by_test[report.nodeid] = rated
+        if told := getattr(report, "geval_told", None):
+            self.by_test[report.nodeid] = [json.loads(each) for each in told]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """The table of ratings, where there are any."""

@@ -158,6 +158,19 @@ def test_several_criteria_each_have_their_row_and_their_property(run, pytester, 
     result.stdout.fnmatch_lines(["2 requests to the judge, $0.*"])
 
 
+def test_properties_of_other_peoples_tests_are_theirs(run):
+    result = run(
+        """
+        def test_theirs(record_property):
+            record_property("geval score", 3)
+            record_property("geval note", "not of ours")
+            record_property("geval table", {"a": 1})
+        """
+    )
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*requests to the judge*")
+
+
 def test_ratings_are_kept_for_later_runs_and_offline_takes_those_alone(run, judge: Server, monkeypatch):
     run(TWO, MODEL).assert_outcomes(passed=1, failed=1)
     asked = len(judge.requests)
