@@ -126,7 +126,7 @@ def _panel(
     weights: Floats,
     ends: tuple[Floats, Floats] | None = None,
 ) -> Panel:
-    rated = ~np.isnan(common.ratings) & (told > 0)[:, None]
+    rated = ~np.isnan(common.ratings)
     own = np.where(rated, np.broadcast_to(weights, rated.shape), 0.0)
     total = own.sum(axis=0)
     own = np.divide(own, total, out=np.zeros_like(own), where=total > 0)

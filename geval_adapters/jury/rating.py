@@ -70,6 +70,7 @@ def panel_rating(
     low, high = criterion.scale.low, criterion.scale.high
     known = coverage * (score or 0.0)
     error = float(made.std_error[place])
+    who = "no judge" if np.isnan(made.ballots.scores[:, place]).all() else "no judge that carries something"
     said = []
     for name, own, common in zip(names, made.ballots.scores[:, place], made.common.ratings[:, place], strict=True):
         common_too = f" ({common:.2f} on the common scale)" if made.how != "plain" and not np.isnan(common) else ""
@@ -88,7 +89,7 @@ def panel_rating(
         n_valid=number,
         n_failed=k - number,
         rationale="; ".join(said),
-        error=None if score is not None else "no judge of the panel rated it: " + "; ".join(said),
+        error=None if score is not None else f"{who} of the panel rated it: " + "; ".join(said),
         usage=Usage(),
         signature=signature,
         human=sample.human_score(criterion),

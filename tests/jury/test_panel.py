@@ -128,6 +128,21 @@ def test_too_few_labels_weight_nobody_and_say_so() -> None:
     assert "weights need people's scores of 30 items of 6 documents, and there are 20 of 20" in made.why_not
 
 
+def test_what_people_say_of_a_document_changes_no_score_of_it_nor_who_is_asked() -> None:
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        quality = rng.normal(3, 0.8, 40)
+        scores = np.vstack([quality + rng.normal(0, noise, 40) for noise in (0.5, 4, 4)])  # two hardly go along
+        scores[rng.random((3, 40)) < 0.2] = UNKNOWN
+        documents = [place // 5 for place in range(40)]
+        other = quality.copy()
+        other[:5] = rng.uniform(1, 5, 5)
+        one, two = (panel_of(ballots(scores, people, documents)) for people in (quality, other))
+        assert one.how == "weighted"
+        np.testing.assert_array_equal(one.score[:5], two.score[:5])
+        np.testing.assert_array_equal(one.number[:5], two.number[:5])
+
+
 @pytest.mark.parametrize("rho", [0.5])
 def test_shared_errors_are_found_whatever_the_judges_scales_are(rho: float) -> None:
     rng = np.random.default_rng(8)
