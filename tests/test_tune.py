@@ -6,10 +6,11 @@ import json
 import random
 import re
 import shlex
+import signal
 from pathlib import Path
 
 import pytest
-from conftest import Server, completion
+from conftest import Server, completion, refusal
 
 CRITERION = {"name": "worth", "definition": "How good is the text?", "scale": "1-5"}
 
@@ -129,6 +130,11 @@ def test_a_run_that_is_repeated_from_a_cache_costs_nothing(geval, server: Server
         (("--try", "colour=red"), "setting"),
         (("--try", "n=many"), "n=many: n is a number"),
         (("--try", "form=wild"), "form"),
+        (("--try", "persona=hhh"), "setting"),  # which `geval score` does not have
+        (("--try", "n=5,n=7"), "n stands there twice"),
+        (("--try", "shots=0"), "shots must be at least 1"),
+        (("--try", "shots=4,scale=1-10"), "examples are rated on the scale 1-5"),
+        (("--try", "shots=4,recipe=stureborg"), "examples are rated on the scale 1-5"),
         (("--batch",), "--batch"),
         (("--limit", "20"), "7 documents, and tuning needs 12"),
         (("--labels", "none.jsonl"), "none.jsonl"),
@@ -139,6 +145,71 @@ def test_what_cannot_be_tried_is_told_before_anything_is_asked(geval, server, ro
     assert code == 2
     assert told in err
     assert not server.requests
+
+
+def failing(server: Server, fails) -> None:
+    """The server's judge, but for requests that `fails` picks by their number and what they hold."""
+    inner = server.handler
+
+    def handler(request: dict) -> dict:
+        if fails(len(server.requests), request):
+            raise refusal(401, "key expired")
+        return inner(request)
+
+    server.handler = handler
+
+
+def test_a_way_that_is_named_twice_is_tried_once(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    twice = ("--try", "n=2,readout=samples", "--try", "readout=samples, n=2")
+    found = json.loads(ask(geval, *twice, "--budget", 30, "--json")[1])
+    assert [each["candidate"] for each in found["trials"]] == ["default", "n=2 readout=samples"]
+
+
+def test_a_model_that_cannot_go_on_is_out_and_the_others_go_on(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    failing(server, lambda number, request: request["model"] == "other")
+    code, out, err = ask(geval, "-m", "openai/other", *TRY[:2], "--budget", 4000, "--json")
+    assert code in (0, 3), err
+    found = json.loads(out)
+    assert {each["model"] for each in found["trials"] if not each["down"]} == {"openai/judge"}
+    assert len([each for each in found["trials"] if "key expired" in each["down"]]) == 3  # two ways and the jury
+    assert found["winner"]["model"] == "openai/judge"
+    failing(server, lambda number, request: True)
+    assert ask(geval, *TRY)[0] == 2
+
+
+@pytest.mark.parametrize(("ends", "code"), [("refused", 1), ("interrupted", 130)])
+def test_what_was_learnt_is_shown_however_it_ends(
+    geval, server: Server, rows: list[dict], ends: str, code: int
+) -> None:
+    def fails(number: int, request: dict) -> bool:
+        if number == 60 and ends == "interrupted":
+            signal.raise_signal(signal.SIGINT)
+        return number > 60 and ends == "refused"
+
+    judge(server, lambda prompt: 1.0)
+    failing(server, fails)
+    ended, out, err = ask(geval, *TRY, "--budget", 4000)
+    assert ended == code, err
+    assert "stopped: " in err
+    assert re.search(r"n=2 readout=samples +openai/judge +\d +[1-9]", out), out
+    assert "to go on with" in out
+
+
+def test_the_command_for_a_router_names_its_group(geval, server: Server, rows: list[dict], tmp_path: Path) -> None:
+    judge(server, lambda prompt: 1.0)
+    deployment = {"model": "openai/judge", "api_key": "sk-x", "api_base": server.base}
+    (tmp_path / "router.yaml").write_text(
+        json.dumps({"model_list": [{"model_name": "g", "litellm_params": deployment}]})
+    )
+    common = ("rows.jsonl", "-c", "worth.yaml", "--router", "router.yaml", "--try", "n=1,readout=samples", "--json")
+    for model in ((), ("-m", "g")):
+        words = shlex.split(json.loads(geval("tune", *common, *model, "--budget", 20)[1])["command"])
+        assert words[words.index("--router") - 2 * bool(model) :] == ["--model", "g"][: len(model)] + [
+            "--router",
+            "router.yaml",
+        ]
 
 
 def test_two_models_and_their_jury(geval, server: Server, rows: list[dict]) -> None:

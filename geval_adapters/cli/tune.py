@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,6 +27,8 @@ from .options import HtmlOption, InputOptions, JsonOption, JudgesOptions, words_
 
 if TYPE_CHECKING:
     from ..tune import Candidate, Scored
+
+INTERRUPTED = "interrupted"
 
 
 @verb("tune")
@@ -55,7 +57,7 @@ def tune(
 
     The better half goes on from round to round; the last one left is held against the default on documents that took no
     part in the choice. Exit code: 0 a way was better than the default, 1 stopped by the budget or nothing could be
-    rated, 2 bad usage or input, 3 nothing was shown to be better.
+    rated, 2 bad usage or input, 3 nothing was shown to be better, 130 interrupted; what was learnt is shown.
     """
     from ..tune import Split, Tuning, compared, usual
 
@@ -73,14 +75,15 @@ def tune(
     judges = replace(asking, max_requests=budget, batch=False).judges()
     for judge in judges:
         judge.budget = judges[0].budget  # one for all
-    models = [judge.name for judge in judges]
+    # By the names that `--model` takes: those of a router's judges are others.
+    models: list[str | None] = [*dict.fromkeys(asking.model)] or [None if asking.router else judges[0].name]
     split = Split.of(samples, seed)
     examples = [
         Example(each.output, people[each.id], each.source, each.context, each.reference, each.id, each.doc_id)
         for group in split.chosen_on
         for each in group
     ]
-    raters = _Raters(chosen, judges, examples)
+    raters = _Raters(chosen, dict(zip(models, judges, strict=True)), examples)
     if tried:
         candidates = compared(models, tried)
         for each in candidates:
@@ -93,7 +96,10 @@ def tune(
     sent = judges[0].budget
     with progress_bar(budget, 0) as raters.tick:
         tuning = Tuning(chosen.name, ends, candidates, split, people, raters.rate, lambda: sent.requests, budget)
-        found = asyncio.run(tuning.run())
+        try:
+            found = asyncio.run(tuning.run())
+        except KeyboardInterrupt:
+            found = tuning.so_far(INTERRUPTED)
     best = found.winner if found.winner and found.better else found.default
     shown = ["--examples", str(labels or input), "--shots", str(best.shots)] if best.shots else []
     asked = [word for each in best.members or (best,) if each.model for word in ("--model", each.model)]
@@ -111,7 +117,7 @@ def tune(
         say_faults(judge)
     if found.stopped:
         say(f"stopped: {found.stopped}", "red")
-        raise typer.Exit(Exit.UNRATED)
+        raise typer.Exit(Exit.INTERRUPTED if found.stopped == INTERRUPTED else Exit.UNRATED)
     raise typer.Exit(Exit.DONE if found.better else Exit.UNDECIDED)
 
 
@@ -135,7 +141,7 @@ class _Raters:
     """
 
     criterion: Criterion
-    judges: Sequence[LiteLLMJudge]
+    judges: Mapping[str | None, LiteLLMJudge]
     examples: Sequence[Example]
     left_out: list[str] = field(default_factory=list)
     tick: Callable[[int, str], None] = lambda failed, cost: None
@@ -147,7 +153,7 @@ class _Raters:
     def __post_init__(self) -> None:
         from ..tune import Shared
 
-        self._judges = {judge.name: (judge, Shared()) for judge in self.judges}
+        self._sharing = {model: (judge, Shared()) for model, judge in self.judges.items()}
 
     def add(self, candidate: Candidate) -> None:
         """Be ready to rate by a candidate.
@@ -159,8 +165,10 @@ class _Raters:
 
         for each in candidate.members or (candidate,):
             shots = Shots(tuple(self.examples), self.criterion.scale, each.shots) if each.shots else None
-            judge = Sharing(*self._judges[each.model or self.judges[0].name])
-            self._gevals[each] = GEval(self.criterion, judge, examples=shots, **each.options)
+            judge = Sharing(*self._sharing[each.model])
+            geval = self._gevals[each] = GEval(self.criterion, judge, examples=shots, **each.options)
+            if shots and geval.criterion.scale != shots.scale:
+                raise InputError(f"{each.name}: examples are rated on the scale {shots.scale}, so ask for no other one")
 
     def those_usable(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         """The candidates that can be tried here."""
@@ -196,7 +204,7 @@ class _Raters:
     def _show(self, failed: bool) -> None:
         """Move the progress bar by the requests that were sent."""
         self._failed += failed
-        budget = self.judges[0].budget
+        budget = next(iter(self.judges.values())).budget
         for _ in range(budget.requests - self._shown):
             self.tick(self._failed, report.dollars(budget.cost))
         self._shown = budget.requests

@@ -63,6 +63,7 @@ def tuned_sections(found: Tuned, command: str) -> Iterator[Section]:
     ]
     if found.stopped:
         notes.append(f"ended early: {found.stopped}")
+    notes += [f"{_name(each.candidate)} could not go on, and is out: {each.down}" for each in found.trials if each.down]
     yield Section(f"ways of rating {found.criterion}", heads, [_row(each) for each in found.trials], notes)
     yield Section("to go on with", notes=[tuned_line(found)], code=command)
 

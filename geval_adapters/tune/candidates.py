@@ -13,7 +13,7 @@ from ..errors import InputError, one_of
 NUMBERS: Mapping[str, type] = MappingProxyType(
     {"n": int, "shots": int, "per_request": int, "rounds": int, "temperature": float, "adaptive": float}
 )
-TEXTS = ("recipe", "form", "scale", "steps", "readout", "persona", "off_grid")
+TEXTS = ("recipe", "form", "scale", "steps", "readout", "off_grid")
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,8 @@ class Candidate:
         for part in filter(None, (each.strip() for each in settings.split(","))):
             name, _, value = (each.strip() for each in part.partition("="))
             name = one_of("setting", name.replace("-", "_"), [*TEXTS, *NUMBERS])
+            if name in given:
+                raise InputError(f"{settings}: {name} stands there twice")
             if name not in NUMBERS:
                 given[name] = value
                 continue
@@ -55,6 +57,8 @@ class Candidate:
                 given[name] = NUMBERS[name](value)
             except ValueError:
                 raise InputError(f"{part}: {name} is a number") from None
+        if given.get("shots", 1) < 1:
+            raise InputError(f"{settings}: shots must be at least 1")
         return cls(model, tuple(sorted(given.items())))
 
     @property
@@ -112,7 +116,8 @@ def compared(models: Sequence[str | None], tried: Sequence[str]) -> list[Candida
     >>> [each.name for each in compared(["a", "b"], ["n=5"])]
     ['default', 'default', 'n=5', 'n=5', 'jury of 2']
     """
-    found = [Candidate.of(model, settings) for settings in dict.fromkeys(["", *tried]) for model in models]
+    ways = dict.fromkeys(Candidate.of(None, settings).settings for settings in ["", *tried])
+    found = [Candidate(model, settings) for settings in ways for model in models]
     if len(models) > 1:
         found.append(Candidate(None, members=tuple(found[: len(models)])))
     return found

@@ -20,7 +20,7 @@ from scipy.special import stdtrit
 from ..agreement.intervals import FEWEST, Figure
 from ..agreement.levels import agreement
 from ..agreement.significance import resampling_test
-from ..errors import InputError, StopError
+from ..errors import InputError, JudgeError, StopError
 from ..judge.base import Usage
 from ..jury import Ballots, panel_of
 from ..samples import Sample
@@ -57,6 +57,7 @@ class Trial:
         items, failed: labelled items that it was asked about, and those without a score.
         r: Pearson r with people on them, all items together; None where undefined.
         usage: what rating an item takes on average: prompt and completion tokens and requests, as totals of `items`.
+        down: why it could not go on, and is out; "" where it could.
     """
 
     candidate: Candidate
@@ -65,6 +66,7 @@ class Trial:
     failed: int
     r: float | None
     usage: Usage
+    down: str = ""
 
     def per_1000(self) -> dict[str, float | None]:
         """Requests, tokens and dollars for 1,000 items."""
@@ -112,6 +114,7 @@ class Tuned:
             {
                 "candidate": each.candidate.name, "model": each.candidate.model, "rounds": each.rounds,
                 "items": each.items, "failed": each.failed, "r": each.r, "per_1000": each.per_1000(),
+                "down": each.down,
             }
             for each in self.trials
         ]  # fmt: skip
@@ -162,6 +165,8 @@ class Split:
 class Tuning:
     """Finds a way of rating that agrees better with people than the default.
 
+    A way whose judge cannot go on is out, and the others go on; without the default there is nothing to go on for.
+
     Args:
         criterion: its name.
         scale: its lowest and highest score.
@@ -186,6 +191,8 @@ class Tuning:
     budget: int
     _scores: dict[Candidate, dict[str, Scored]] = field(default_factory=dict)
     _rounds: dict[Candidate, int] = field(default_factory=dict)
+    _down: dict[Candidate, JudgeError] = field(default_factory=dict)
+    _winner: Candidate | None = None
 
     def __post_init__(self) -> None:
         if len(self.candidates) < 2:
@@ -194,20 +201,32 @@ class Tuning:
         self._documents = {each.id: document_of(each) for group in groups for each in group}
 
     async def run(self) -> Tuned:
-        """Try them; what the budget allowed for, where it ended first."""
-        left = list(self.candidates)
-        try:
-            await self._halve(left)
-        except StopError as error:
-            return self._tuned(None, str(error))
-        winner = left[0]
-        if winner == self.candidates[0]:
-            return self._tuned(winner, "")
-        used, stopped = await self._hold_against(winner)
-        return self._compared(winner, used) if used else self._tuned(winner, stopped)
+        """Try them; what the budget allowed for, where it ended first.
 
-    async def _halve(self, left: list[Candidate]) -> None:
-        """Leave one: rounds of about equal cost, in which the documents double while the candidates halve."""
+        Raises:
+            JudgeError: the default's judge cannot be asked at all.
+        """
+        try:
+            self._winner = await self._halve(list(self.candidates))
+        except StopError as error:
+            return self.so_far(str(error))
+        if self._winner == self.candidates[0]:
+            return self.so_far("")
+        used, stopped = await self._hold_against(self._winner)
+        return self._compared(self._winner, used) if used else self.so_far(stopped)
+
+    def so_far(self, stopped: str) -> Tuned:
+        """What is known by now; `stopped` is what ended it before the winner was held against the default."""
+        trials = sorted(map(self._trial, self.candidates), key=lambda each: (each.rounds, each.r or -1.0), reverse=True)
+        groups = [*self.split.held_out, *self.split.chosen_on]
+        items = sum(map(len, groups))
+        return Tuned(
+            self.criterion, tuple(trials), self.candidates[0], self._winner, items=items, documents=len(groups),
+            requests=self.sent(), stopped=stopped,
+        )  # fmt: skip
+
+    async def _halve(self, left: list[Candidate]) -> Candidate:
+        """Leave one of them: rounds of about equal cost, in which the documents double while the candidates halve."""
         rounds = math.ceil(math.log2(len(left)))
         done = 0
         for number in range(1, rounds + 1):
@@ -219,8 +238,10 @@ class Tuning:
                     break
                 for each in left:
                     await self._measure(each, chunk)
+                left = [each for each in left if not self._why_down(each)]
             self._rounds.update((each, number) for each in left)
-            left[:] = sorted(left, key=self._standing, reverse=True)[: math.ceil(len(left) / 2)]
+            left = sorted(left, key=self._standing, reverse=True)[: math.ceil(len(left) / 2)]
+        return left[0]
 
     async def _hold_against(self, winner: Candidate) -> tuple[list[Sample], str]:
         """Rate documents held out by the winner and by the default, as many as the budget allows."""
@@ -236,6 +257,8 @@ class Tuning:
                     await self._measure(each, chunk)
             except StopError as error:
                 return used, str(error)
+            if why := self._why_down(winner):
+                return used, f"{winner.name} could not go on: {why}"
             used += chunk
         return used, ""
 
@@ -257,12 +280,28 @@ class Tuning:
         return taken, done
 
     async def _measure(self, candidate: Candidate, samples: Sequence[Sample]) -> None:
+        """Rate by a candidate what it has not rated. Raises StopError where there is nothing to go on for."""
         for each in candidate.members or (candidate,):
             known = self._scores.setdefault(each, {})
-            missing = [sample for sample in samples if sample.id not in known]
-            if missing:
+            missing = [sample for sample in samples if sample.id not in known and each not in self._down]
+            if not missing:
+                continue
+            try:
                 scored = await self.rate(each, missing)
+            except StopError:
+                raise
+            except JudgeError as error:
+                if each == self.candidates[0]:
+                    if not any(self._scores.values()):
+                        raise
+                    raise StopError(f"the default could not go on: {error}") from None
+                self._down[each] = error
+            else:
                 known.update((sample.id, one) for sample, one in zip(missing, scored, strict=True))
+
+    def _why_down(self, candidate: Candidate) -> str:
+        """Why a candidate could not go on, "" where it could; a jury cannot without one of its judges."""
+        return next((str(self._down[each]) for each in candidate.members or (candidate,) if each in self._down), "")
 
     def _scored(self, candidate: Candidate) -> dict[str, Scored]:
         """What a candidate said of each item; of a jury, its panel's score."""
@@ -306,20 +345,12 @@ class Tuning:
             sum(each.score is None for each in seen),
             _pearson(scores, [self.people[each.id] for each in chosen]),
             sum((each.usage for each in seen), Usage()),
+            self._why_down(candidate),
         )
-
-    def _tuned(self, winner: Candidate | None, stopped: str) -> Tuned:
-        trials = sorted(map(self._trial, self.candidates), key=lambda each: (each.rounds, each.r or -1.0), reverse=True)
-        groups = [*self.split.held_out, *self.split.chosen_on]
-        items = sum(map(len, groups))
-        return Tuned(
-            self.criterion, tuple(trials), self.candidates[0], winner, items=items, documents=len(groups),
-            requests=self.sent(), stopped=stopped,
-        )  # fmt: skip
 
     def _compared(self, winner: Candidate, used: Sequence[Sample]) -> Tuned:
         """The winner against the default on what was held out: one comparison, so nothing is to be adjusted."""
-        found = self._tuned(winner, "")
+        found = self.so_far("")
         default, own = self._scored(self.candidates[0]), self._scored(winner)
         documents = [document_of(each) for each in used]
         pair = ([own[each.id].score for each in used], [default[each.id].score for each in used])
