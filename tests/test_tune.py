@@ -91,6 +91,22 @@ def test_replies_are_shared_and_costs_are_counted_as_if_they_were_not(geval, ser
     assert items >= 15
 
 
+def test_what_a_way_would_take_knows_how_many_replies_come_at_once(geval, server: Server, rows: list[dict]) -> None:
+    judge(server, lambda prompt: 1.0)
+    inner = server.handler
+
+    def handler(request: dict) -> dict:
+        if request.get("n", 1) > 8:
+            raise refusal(400, "n must be at most 8", param="n")
+        return inner(request)
+
+    server.handler = handler
+    tried = ("--try", "n=2,readout=samples", "--try", "n=20,readout=samples")
+    found = json.loads(ask(geval, *tried, "--budget", 120, "--json")[1])
+    taken = {each["candidate"]: each["per_1000"]["requests"] for each in found["trials"]}
+    assert (taken["n=2 readout=samples"], taken["n=20 readout=samples"]) == (1000, 3000)
+
+
 def test_the_budget_is_kept_and_said(geval, server: Server, rows: list[dict]) -> None:
     judge(server, lambda prompt: 1.0)
     code, out, err = ask(geval, *TRY, "--budget", 25)
@@ -121,7 +137,10 @@ def test_a_run_that_is_repeated_from_a_cache_costs_nothing(geval, server: Server
     asked = len(server.requests)
     second = ask(geval, *TRY, "--budget", 4000, "--json", "--cache", "kept")
     assert len(server.requests) == asked
-    assert json.loads(first[1])["gain"] == json.loads(second[1])["gain"]
+    one, other = (json.loads(each[1]) for each in (first, second))
+    assert one["gain"] == other["gain"]
+    assert one["trials"] == other["trials"]  # with what 1,000 items would take
+    assert one["trials"][0]["per_1000"]["tokens"] > 100_000
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import JudgeError
 from ..messages import count_images
@@ -51,6 +51,28 @@ class Usage:
         )
 
 
+class Took(NamedTuple):
+    """What a reply took to get.
+
+    Attributes:
+        prompt, cached: tokens of the request that it came with, whole.
+        completion: tokens of the reply alone.
+        shared: whether others came with the same request.
+    """
+
+    prompt: int
+    cached: int
+    completion: int
+    shared: bool
+
+    @classmethod
+    def of(cls, usage: Usage, replies: int) -> Took:
+        """What each of several replies took, on average, that took so much together."""
+        requests = max(1, usage.requests)
+        completion = round(usage.completion_tokens / max(1, replies))
+        return cls(usage.prompt_tokens // requests, usage.cached_tokens // requests, completion, requests < replies)
+
+
 @dataclass(frozen=True)
 class Reply:
     """One reply of a judge.
@@ -63,6 +85,7 @@ class Reply:
         refusal: why it would not answer, where the provider marks that.
         finish: why it ended, in OpenAI's words (`stop`, `length`, `content_filter`); None where that is not known.
         served: the model that gave it and its fingerprint, as the provider names them; None where it does not.
+        took: of one that comes from a cache, what it took when it was asked for.
     """
 
     text: str
@@ -72,6 +95,7 @@ class Reply:
     refusal: str | None = None
     finish: str | None = None
     served: str | None = None
+    took: Took | None = field(default=None, compare=False)
 
     @property
     def cut(self) -> bool:

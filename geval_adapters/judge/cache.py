@@ -7,12 +7,12 @@ import json
 import os
 import threading
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, JudgeError
-from .base import Answer, Reply, Usage
+from .base import Answer, Reply, Took, Usage
 
 if TYPE_CHECKING:
     import sqlite3
@@ -110,9 +110,10 @@ class ReplyCache:
                 (key, first, first + n - 1),
             ).fetchall()
         told = [(number, json.loads(answer)) for number, answer in rows]
-        return {number: (Reply(**each["reply"]), each["model"], frozenset(each["without"])) for number, each in told}
+        return {number: (_reply(each["reply"]), each["model"], frozenset(each["without"])) for number, each in told}
 
     def _write(self, key: bytes, number: int, reply: Reply, answer: Answer) -> None:
+        reply = replace(reply, took=Took.of(answer.usage, len(answer.replies)))
         told = {"reply": asdict(reply), "model": answer.model, "without": sorted(answer.without)}
         with self._lock:
             self._connection.execute("INSERT OR REPLACE INTO replies VALUES (?, ?, ?)", (key, number, json.dumps(told)))
@@ -123,3 +124,8 @@ class ReplyCache:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["path"].parent, state["only"])  # type: ignore[misc]
+
+
+def _reply(told: dict[str, Any]) -> Reply:
+    took = told.get("took")  # which an older cache does not tell
+    return Reply(**{**told, "took": Took(*took) if took else None})

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..judge.base import Answer, Judge, Reply, Usage
+from ..judge.base import Answer, Judge, Reply, Took, Usage
 from ..judge.client import LiteLLMJudge
 
 
 class _Paid(NamedTuple):
-    """A reply, and what its request took: the prompt whole, the answer alone."""
+    """A reply, and what it took; None where that is not known."""
 
     reply: Reply
-    prompt: int
-    cached: int
-    completion: int
+    took: Took | None
     model: str | None
     without: frozenset[str]
 
@@ -75,15 +74,13 @@ class Sharing(Judge):
         spent = Usage()
         if missing:
             answer = await self.inner.ask(messages, n=missing, shared=shared, about=about, now=now, **parameters)
-            told = answer.usage
-            self.shared.several_at_once |= 0 < told.requests < len(answer.replies)
-            requests, replies = max(1, told.requests), max(1, len(answer.replies))
+            told, new = answer.usage, [reply for reply in answer.replies if reply.took is None]
+            took = Took.of(told, len(new)) if told.from_cache < len(answer.replies) else None
             for reply in answer.replies:
                 if reply.error is None:
-                    paid = (told.prompt_tokens // requests, told.cached_tokens // requests)
-                    known.append(
-                        _Paid(reply, *paid, round(told.completion_tokens / replies), answer.model, answer.without)
-                    )
+                    paid = _Paid(reply, reply.took or took, answer.model, answer.without)
+                    self.shared.several_at_once |= paid.took is not None and paid.took.shared
+                    known.append(paid)
                 else:
                     failed.append(reply)
             spent = told if len(failed) == len(answer.replies) else spent
@@ -101,8 +98,12 @@ class Sharing(Judge):
         """What these replies would have cost, had nobody else asked for them."""
         if not taken:
             return Usage()
-        requests = 1 if self.shared.several_at_once else len(taken)
-        prompt, cached = requests * taken[0].prompt, requests * taken[0].cached
-        completion = sum(each.completion for each in taken)
+        at_once = self.inner.parameters.most["n"] if self.shared.several_at_once else 1
+        requests = math.ceil(len(taken) / at_once)
+        took = [each.took for each in taken if each.took]
+        if len(took) < len(taken):
+            return Usage(requests=requests, cost=None)
+        prompt, cached = requests * took[0].prompt, requests * took[0].cached
+        completion = sum(each.completion for each in took)
         cost = self.inner.price(prompt, cached, 0, completion, batch=False)
         return Usage(prompt, cached, completion, requests, cost)
