@@ -183,7 +183,7 @@ class Comparer:
         options: passed to `LiteLLMJudge`.
 
     Raises:
-        InputError: an unknown criterion, kind or option value.
+        InputError: an unknown criterion, kind or option value; or the criterion is a rubric.
         JudgeError: no judge is there; from the methods, when it cannot be asked.
     """
 
@@ -201,6 +201,8 @@ class Comparer:
         **options: Any,
     ) -> None:
         self.criterion = find_criterion(criterion)
+        if self.criterion.by_items:
+            raise InputError(f"criterion {self.criterion.name!r} is a rubric, by which a text is rated, not compared")
         self.prompt = ComparisonPrompt(self.criterion, kind, ties, control_tokens)
         self.judge = judge_of(model, options)
         self.sampling = Sampling(self.judge, n, temperature, readout)

@@ -39,6 +39,15 @@ CANDIDATES = [Sample(f"quality {i}", id=f"c{i}", doc_id="d") for i in (3, 1, 5, 
 BEST_FIRST = ["c5", "c4", "c3", "c2", "c1", "c0"]
 
 
+def test_by_a_rubric_nothing_is_compared_nor_labelled(server: Server, geval, tmp_path: Path):
+    rows = [{"id": str(n), "doc_id": "d", "output": f"text {n}", "rubric": ["Is it short?"]} for n in range(2)]
+    (tmp_path / "in.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for command in (("rank", "in.jsonl", "-m", "openai/judge"), ("label", "in.jsonl", "-o", "labels.jsonl")):
+        code, _, err = geval(*command, "-c", "rubric")
+        assert (code, server.requests) == (2, [])
+        assert "error: criterion 'rubric' is a rubric" in err
+
+
 def test_both_orders_are_asked_and_the_position_is_taken_out(server: Server):
     server.handler = pulled_to_the_first
     comparison = Comparer("coherence", MODEL).compare("quality 4", "quality 2")

@@ -13,6 +13,11 @@ from geval_adapters.prompts import ComparisonPrompt, Prompt, read_template, word
 COHERENCE = load_criteria()["summeval/coherence"]
 
 
+def test_every_task_has_words_for_every_way_of_asking():
+    ways = {"intro", "several", "batch", "compare", "rubric", "fields"}
+    assert {task: ways - words.keys() for task, words in wording("tasks").items() if ways - words.keys()} == {}
+
+
 def told(sample: Sample, **settings) -> str:
     return Prompt(COHERENCE, **settings).messages(sample)[0]["content"]
 

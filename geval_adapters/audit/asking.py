@@ -183,7 +183,8 @@ class Asking:
         async def ask() -> Row:
             return (await geval.arate(sample)).to_dict()
 
-        return self._question(configuration, [sample], how.n or 1, ask)
+        rubric = geval.criterion.rubric or sample.rubric if geval.criterion.by_items else None
+        return self._question(configuration, [sample], (how.n or 1) * len(rubric or "1"), ask)
 
     def beside(self, geval: GEval, sample: Sample, others: Sequence[Sample]) -> Question:
         """A rating of a sample that shares its request with others, by a `GEval` that puts several in one."""

@@ -131,7 +131,7 @@ class AuditRun:
             self.asking.preparing = part.label
             try:
                 part.plan = await CHECKS[part.name](self.asking, part.criterion)
-            except Unmeasurable as error:
+            except (Unmeasurable, InputError) as error:  # the criterion or the data have no place for what it changes
                 part.reason = str(error)
         width = 2 * self.request.judge.concurrency
         while turn := list(self._round()):

@@ -54,6 +54,8 @@ def label(
     from .labels import ratings_of
 
     wanted = [find_criterion(name) for name in dict.fromkeys(criterion)]
+    if rubrics := [each.name for each in wanted if each.by_items]:
+        raise InputError(f"criterion {rubrics[0]!r} is a rubric, whose items the page does not show: label another one")
     if n != "auto" and (not n.isdecimal() or int(n) < 1):
         raise InputError(f"--n {n}: write a number of items, or auto")
     if design != "random" and ratings is None:

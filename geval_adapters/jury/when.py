@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InputError
+from ..rubrics import ItemRating, positive_points
 
 DIRECTIONS = {"spread": ">", "std_error": ">", "coverage": "<"}
 """What can be told of a rating, and on which side of a limit it is unsure."""
@@ -21,7 +22,8 @@ class When:
     """Conditions, one of which makes a rating unsure.
 
     - `spread>X`: the standard deviation of the rating's distribution, as a share of the scale's range. It is not known
-      of a single reply that was read without log-probabilities.
+      of a single reply that was read without log-probabilities. A rubric's is `√Σ points²·p·(1 − p)` over its items, as
+      a share of the positive points, with p = ½ for one that was not read.
     - `std_error>X`: the rating's standard error, as a share of the scale's range.
     - `coverage<X`: the share of the mass (of the replies) that lies on the scale.
     - `unrated`: there is no rating.
@@ -95,8 +97,14 @@ def _value(name: str, row: Mapping[str, Any], span: float) -> float | None:
         return float(row["coverage"])
     if name == "std_error":
         return None if row["std_error"] is None else row["std_error"] / span
+    if row["method"] == "single":
+        return None
+    if row.get("items"):
+        items = [ItemRating.of(each) for each in row["items"]]
+        known = [(each.points, 0.5 if each.p is None else each.p) for each in items]
+        return math.hypot(*(points * math.sqrt(p * (1 - p)) for points, p in known)) / positive_points(items) / span
     distribution = {float(score): p for score, p in row["distribution"].items()}
-    if row["method"] == "single" or not (total := sum(distribution.values())):
+    if not (total := sum(distribution.values())):
         return None
     middle = sum(score * p for score, p in distribution.items()) / total
     return math.sqrt(sum(p * (score - middle) ** 2 for score, p in distribution.items()) / total) / span

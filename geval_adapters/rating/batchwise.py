@@ -298,6 +298,6 @@ class _Reader:
     def rationales(self, reply: Reply) -> list[str]:
         """What the reply says of each sample beside its rating."""
         said: dict[str, list[str]] = {label: [] for label in self._labels}
-        for label, start, end in passages(reply.text, self._labels, self._prompt.begins_with_rating):
+        for label, start, end, _ in passages(reply.text, self._labels, self._prompt.begins_with_rating):
             said[label].append(rationale(_BESIDE.sub("", reply.text[start:end])).strip(" -–—\n"))
         return ["\n".join(filter(None, each)) for each in said.values()]

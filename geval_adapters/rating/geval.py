@@ -117,7 +117,9 @@ class GEval:
             if prompt_file or examples:
                 raise InputError(f"criterion {criterion.name!r} is a rubric: leave out prompt file and examples")
             if recipe.batched:
-                raise InputError(f"criterion {criterion.name!r} is a rubric: leave out per_request and rounds")
+                raise InputError(
+                    f"criterion {criterion.name!r} is a rubric: no samples share a request, by per_request or a recipe"
+                )
             return ByItems(criterion, recipe, self.judge, explain)
         if recipe.together:
             raise InputError(f"together asks about all items of a rubric, which criterion {criterion.name!r} is not")

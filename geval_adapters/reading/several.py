@@ -37,9 +37,11 @@ def read_many(
         scale, criterion, off_grid, shown: as in `read_text`; decimal scores are kept unless `off_grid` says otherwise.
         logprobs: the list under `logprobs.content`, as in `read_logprobs`: each rating is then the distribution at its
             own tokens.
-        begun: whether the first label may have been written for the judge, so that the reply goes on behind it.
+        begun: whether the first label may have been written for the judge, so that the reply goes on behind it: with
+            its rating, and then with other labels, or else it does not.
         once: whether each label is to have one rating, in the labels' order. Two lines with different ratings for a
-            label, and lines that are out of order, are then no rating of those labels; all others are read.
+            label, and lines that are out of order, are then no rating of those labels; all others are read. A reply
+            that rates a number 0 which nobody asked about numbers otherwise than was asked, and none is read.
 
     >>> reply = "Sample1: has 3 links.\nSample2: dull.\nSample1: 2.5\nSample2: 4"
     >>> found = read_many(reply, ["Sample1", "Sample2", "x"], "1-5")
@@ -60,11 +62,15 @@ def read_many(
         return dict.fromkeys(labels, unread(scale, f"the reply has more than {LONGEST:,} characters"))
     ratings: dict[str, list[_Rating]] = {label: [] for label in labels}
     found = {label: unread(scale, f"the reply has no {label!r}") for label in labels}
-    for label, start, end in passages(text, labels, begun):
+    for passage in passages(text, labels, begun, others=once):
+        label, start, end, labelled = passage
         rating = _rating(text, start, end, scale, criterion)
-        if isinstance(rating, str):
+        if label not in ratings:
+            if not isinstance(rating, str) and re.search(r"(?<!\d)0+$", label):
+                return dict.fromkeys(labels, unread(scale, f"the reply rates {label!r}, so that others may be meant"))
+        elif isinstance(rating, str):
             found[label] = unread(scale, rating)
-        else:
+        elif rating.bare or labelled:  # else it may be of any that has no label which can be read
             ratings[label].append(rating)
     chosen: dict[str, int] = {}
     for label, several in ratings.items():
@@ -84,25 +90,39 @@ def read_many(
     return found
 
 
-def passages(text: str, labels: Sequence[str], begun: bool = False) -> Iterator[tuple[str, int, int]]:
+class Passage(NamedTuple):
+    """What is said of a label: where it begins and ends, and whether the label stands there."""
+
+    label: str
+    start: int
+    end: int
+    labelled: bool = True
+
+
+def passages(text: str, labels: Sequence[str], begun: bool = False, others: bool = False) -> Iterator[Passage]:
     r"""Where what is said of each label begins and ends, in the order of the text.
 
-    A label that ends in a number is also ended by others of its kind that are none of these.
+    A label is followed by a colon or the like, or stands alone on its line as a heading does. One that ends in a number
+    is also ended by others of its kind that are none of these; which `others` adds, as they are spelled.
 
-    >>> list(passages("A1: 4\nA2: 3\nA3: 1", ["A1", "A2"]))
+    >>> [passage[:3] for passage in passages("A1: 4\nA2: 3\nA3: 1", ["A1", "A2"])]
     [('A1', 3, 6), ('A2', 9, 12)]
     """
     names = {re.sub(r"[\s_]+", "", label.lower()): label for label in labels}
     words = {re.sub(r"\d+$", r"\\d+", r"[\s_]*".join(map(re.escape, label.lower().split()))) for label in labels}
     either = "|".join(sorted(words, key=len, reverse=True))
-    marks = list(re.finditer(rf"(?im)(?<![^\W_])({either})(?!\w)[*_`\"\]>) ]*[:=|\-–—]", text)) if words else []
-    spelled = [names.get(re.sub(r"[\s_]+", "", mark[1].lower())) for mark in marks]
-    if begun and labels and (not spelled or spelled[0] != labels[0]):
-        yield labels[0], 0, marks[0].start() if marks else len(text)
+    ended = r"[*_`\"\]>) ]*[:=|\-–—]"
+    alone = rf"^[^\w\n]*(?:\d+[.)] *)?({either})(?!\w)[^\w\n]*$"
+    marks = list(re.finditer(rf"(?im){alone}|(?<![^\W_])({either})(?!\w){ended}", text)) if words else []
+    spelled = [mark[mark.lastindex or 0] for mark in marks]
+    called = [names.get(re.sub(r"[\s_]+", "", each.lower())) for each in spelled]
+    goes_on = len(labels) == 1 or any(called)  # else it is about none of several, or about all
+    if begun and labels and goes_on and called[:1] != [labels[0]]:
+        yield Passage(labels[0], 0, marks[0].start() if marks else len(text), labelled=False)
     ends = [*(mark.start() for mark in marks), len(text)][1:]
-    for label, mark, end in zip(spelled, marks, ends, strict=True):
-        if label is not None:
-            yield label, mark.end(), end
+    for label, other, mark, end in zip(called, spelled, marks, ends, strict=True):
+        if label is not None or others:
+            yield Passage(label or other, mark.end(), end)
 
 
 class _Rating(NamedTuple):

@@ -206,7 +206,7 @@ def ratings_table(ratings: Sequence[Mapping[str, Any]], console: Console) -> Ren
             _score(rating),
             _bounds(rating),
             f"{rating['coverage']:.2f}",
-            rating["method"],
+            rating["method"] or "-",
             rating["error"] or rating["output"],
         ]
         for rating in ratings

@@ -194,6 +194,22 @@ def test_what_cannot_be_done_is_said(geval, server: Server, tmp_path: Path, argu
     assert not server.requests
 
 
+def test_a_rubric_is_audited_by_what_can_be_put_to_it_within_the_budget(geval, server: Server, tmp_path: Path):
+    server.handler = lambda request: completion("Answer: yes")
+    write_samples(tmp_path / "in.jsonl")
+    items = "[It is short., It is true., {criterion: It is rude., points: -1}]"
+    (tmp_path / "by.yaml").write_text(f"name: by\nrubric: {items}\n")
+    command = ("audit", "in.jsonl", "-c", "by.yaml", "-m", "openai/judge", "--budget", 90, "--json")
+    code, out, err = geval(*command, "--checks", "persona,neighbours,granularity,position")
+    assert code == 0, err
+    assert len(server.requests) <= 91, "one call tells what the judge has"
+    checks = {check["name"]: check for check in json.loads(out)["checks"]}
+    assert checks["persona"]["statistics"]
+    for name in ("neighbours", "granularity", "position"):
+        assert checks[name]["verdict"] == "not measurable"
+        assert "is a rubric" in checks[name]["reason"]
+
+
 def test_stored_ratings_are_audited_without_a_judge(geval, server: Server, tmp_path: Path):
     server.handler = lambda request: completion(*[f"Rating: {1 + len(request['messages'][0]['content']) % 5}"] * 3)
     samples = write_samples(tmp_path / "in.jsonl")

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from conftest import Server, completion, refusal
 
-from geval_adapters import InputError
+from geval_adapters import InputError, ItemRating
 from geval_adapters.jury import Ballots, When, cost_of, decide, everywhere
 
 CHEAP, DEAR = "openai/cheap", "openai/dear"
@@ -46,6 +46,17 @@ def test_a_rating_is_unsure_by_what_is_known_of_it() -> None:
     assert When.parse("spread>0").unknown(row | {"method": "single"}, 4)
     assert When.parse("spread>0.2").why(row | {"score": None}, 4) == ""
     assert When.parse("spread>0.2 or unrated").why(row | {"score": None}, 4) == "unrated"
+
+
+def test_a_rubrics_rating_is_unsure_where_its_items_are() -> None:
+    items = [ItemRating("Polite.", 3, p=0.5, coverage=1), ItemRating("Rude.", -4, p=0.1), ItemRating("Short.", 1)]
+    row = {"score": 0.4, "method": "samples", "distribution": {}, "items": [each.to_dict() for each in items]}
+    spread = (9 * 0.25 + 16 * 0.09 + 0.25) ** 0.5 / 4
+    assert When.parse("spread>0.2").why(row, 1) == f"spread {spread:.2f} > 0.2"
+    assert not When.parse("spread>0.2").unknown(row, 1)
+    sure = row | {"items": [ItemRating("Polite.", 3, p=1.0).to_dict()]}
+    assert When.parse("spread>0.2").why(sure, 1) == ""
+    assert When.parse("spread>0.2").unknown(row | {"method": "single"}, 1)
 
 
 def test_the_probe_puts_the_cheap_scores_on_the_dear_scale_and_tells_what_was_lost() -> None:

@@ -41,6 +41,52 @@ def test_several_samples_are_read_by_their_labels(reply, scores):
     assert all(bool(reading.error) == (reading.score is None) for reading in found.values())
 
 
+LINES = ["Summary 1", "Summary 2", "Summary 3"]
+NONE = (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("reply", "scores"),
+    [
+        ("### Summary 1\nRating: 4\n\n### Summary 2\nRating: 3\n\n### Summary 3\nRating: 2", (4, 3, 2)),
+        ("**Summary 1**\n4\n**Summary 2**\n3\n**Summary 3**\n2", (4, 3, 2)),
+        (" 4\nSummary 2: 3\nSummary 3: 2", (4, 3, 2)),
+        ("| Summary 1 | 4 | 5 links |\n| Summary 2 | 3 | dull |\n| Summary 3 | 2 | |", (4, 3, 2)),
+        ('{"Summary 1": {"rating": 4}, "Summary 2": {"rating": 3}, "Summary 3": {"rating": 2}}', (4, 3, 2)),
+        ("Summary 1: 4.5/5\nSummary 2: 3 out of 5\nSummary 3: 2", (4.5, 3, 2)),
+        ("Summary 1: 4\nSummary 2: 3\nSummary 3: 2\nSummary 4: 1", (4, 3, 2)),
+        ("Summary 0: 2\nSummary 1: 3\nSummary 2: 4", NONE),
+        ("### Summary 0\nRating: 2\n### Summary 1\nRating: 3\n### Summary 2\nRating: 4", NONE),
+        ("Summary (first)\nRating: 4\nSummary (second)\nRating: 3\nSummary (third)\nRating: 2", NONE),
+        ("Summary 1 (good): 4\nSummary 2 (dull): 3\nSummary 3 (bad): 2", NONE),
+        ("Summary #1: 4\nSummary #2: 3\nSummary #3: 2", NONE),
+        ("| # | Rating |\n|---|---|\n| 1 | 4 |\n| 2 | 3 |\n| 3 | 2 |", NONE),
+        (
+            '[{"id": "Summary 1", "rating": 4}, {"id": "Summary 2", "rating": 3}, {"id": "Summary 3", "rating": 2}]',
+            NONE,
+        ),
+        ("1. 4\n2. 3\n3. 2", NONE),
+        ("Rating: 4", NONE),
+        ("Summaries 1-3: 4", NONE),
+    ],
+)
+def test_no_sample_is_given_the_rating_of_another_whatever_the_shape_of_the_reply(reply, scores):
+    found = read_many(reply, LINES, "1-5", begun=True, once=True)
+    assert tuple(reading.score for reading in found.values()) == scores
+    assert all(bool(reading.error) == (reading.score is None) for reading in found.values())
+
+
+def test_two_lines_with_the_same_digit_are_each_read_at_their_own_token():
+    head = [("Summary", {"Summary": 1.0}), (" 2", {" 2": 1.0}), (":", {":": 1.0})]
+    content = tokens(
+        *head, (" 2", {" 2": 0.75, " 3": 0.25}), "\n", *[("Summary", {"Summary": 1.0}), (" 3", {" 3": 1.0}), ":"],
+        (" 2", {" 2": 0.5, " 1": 0.5}),
+    )  # fmt: skip
+    text = "Summary 2: 2\nSummary 3: 2"
+    found = read_many(text, LINES, "1-5", logprobs=content, begun=True, once=True)
+    assert [reading.score for reading in found.values()] == [None, pytest.approx(2.25), pytest.approx(1.5)]
+
+
 # --- what used to be read wrongly ------------------------------------------------------------------------------------
 
 THIRDS = Scale.of(

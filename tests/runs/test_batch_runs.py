@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from geval_adapters.errors import UnderWay
 from geval_adapters.judge.batches import BatchJudge
 
 batches_of_a_provider = batch_server.server
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def test_a_hostile_server_with_many_requests_at_once_mixes_nothing_up(server: Server):
@@ -116,6 +119,24 @@ def test_a_run_that_was_killed_goes_on_from_what_was_rated(server: Server, geval
     assert len(rows(tmp_path / "out.jsonl")) == 90
 
 
+def test_turns_passages_and_answers_share_requests_and_images_do_not(server: Server, geval: Any):
+    def answer(request: dict[str, Any]) -> dict[str, Any]:
+        tags = re.findall(r"(?m)^<(turn|passage|answer|run|conversation)_(\d+)>$", request["messages"][0]["content"])
+        return completion("\n".join(f"{noun.capitalize()} {number}: {number}" for noun, number in tags))
+
+    server.handler = answer
+    how = ("-m", MODEL, "--per-request", 3, "--rounds", 2, "--readout", "samples")
+    for name, criterion in {
+        "conversations": "conversation/turn_relevance", "agents": "agent/tool_choice",
+        "retrieval": "retrieval/context_relevance",
+    }.items():  # fmt: skip
+        code, out, err = geval("score", EXAMPLES / f"{name}.jsonl", "-c", criterion, *how)
+        assert (code, criterion in out) == (0, True), err
+    code, out, err = geval("score", EXAMPLES / "pictures.jsonl", "-c", "helpfulness", *how)
+    assert (code, "helpfulness: 2 of 2 were not rated" in err) == (1, True)
+    assert "images are judged in one sample at a time" in out
+
+
 def test_a_dry_run_says_what_the_run_asks(server: Server, geval: Any, tmp_path: Path):
     server.handler = lambda request: completion("\n".join(rating_lines(request["messages"][0]["content"])))
     write_samples(tmp_path / "in.jsonl", 60)
@@ -155,7 +176,7 @@ def test_what_cannot_go_together_is_said():
     ]:
         with pytest.raises(InputError, match=said):
             batched(Rater(), **options)
-    with pytest.raises(InputError, match="leave out per_request and rounds"):
+    with pytest.raises(InputError, match="no samples share a request, by per_request or a recipe"):
         GEval("rubric", Rater(), recipe="batcheval")
     with pytest.raises(StopError):
         list(batched_by(MODEL, api_key="x", max_requests=1, api_base="http://127.0.0.1:9/v1").rate_many(texts(40)))
