@@ -91,11 +91,14 @@ def tags_of(template: str) -> set[str]:
 
 @cache
 def _closing(tags: frozenset[str]) -> re.Pattern[str]:
-    alike = _look_alikes()
-    names = [
-        NOTHING.join(f"[{re.escape(alike.get(letter, letter))}]" for letter in tag.lower()) for tag in sorted(tags)
-    ]
+    names = map(spelt, sorted(tags))
     return re.compile(rf"[{OPENING}](?={NOTHING}[/／∕⁄⧸╱]{NOTHING}(?:{'|'.join(names)})(?!\w))", re.IGNORECASE)
+
+
+def spelt(word: str) -> str:
+    """A pattern for a word, also with letters that only look like its own, or with what nobody sees between them."""
+    alike = _look_alikes()
+    return NOTHING.join(f"[{re.escape(alike.get(letter, letter))}]" for letter in word.lower())
 
 
 BLOCKS = ((0x20, 0x250), (0x1D00, 0x1E00), (0x2070, 0x2190), (0x2460, 0x2500), (0xFE30, 0xFFF0), (0x1D400, 0x1D800))

@@ -201,11 +201,11 @@ class ComparisonPrompt:
 
     def shown(self, first: Sample, second: Sample) -> dict[str, str]:
         """The texts that the judge sees, by their tag, the candidates last."""
-        candidates = {
-            f"{self.noun}_A": first.output,
-            f"{self.noun}_B": renumbered(second.output, len(first.images)) if second.images else second.output,
-        }
-        return shielded(surroundings(self.criterion, first) | candidates, self.control_tokens)
+        texts, other = surroundings(self.criterion, first) | {f"{self.noun}_A": first.output}, second.output
+        if first.images or second.images:
+            texts = {tag: renumbered(text, first.images) for tag, text in texts.items()}
+            other = renumbered(other, second.images, len(first.images))
+        return shielded(texts | {f"{self.noun}_B": other}, self.control_tokens)
 
     def messages(self, first: Sample, second: Sample) -> Messages:
         """The messages for two candidates; what belongs to them is taken from the first.

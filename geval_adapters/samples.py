@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, ClassVar
 
-from .content import Conversation, Image, text_fields
+from .content import Conversation, Image, text_fields, unmarked
 from .criteria import Criterion, digest
 from .errors import InputError, brief, checked, one_of
 from .rows import is_elsewhere, read_rows
@@ -213,6 +213,8 @@ def to_sample(given: SampleLike, **fields: str) -> Sample:
             fields = {"doc_id": None, **fields}  # type: ignore[dict-item]
         if {"source", "output"} & fields.keys():  # the turns would say otherwise
             fields = {"conversation": None, **fields}  # type: ignore[dict-item]
+        if given.images:  # their marks are not for others to set
+            fields = {name: unmarked(text) if isinstance(text, str) else text for name, text in fields.items()}
         return checked(Sample, {**vars(given), **fields}) if fields else given
     if isinstance(given, Mapping):
         return sample_of({**given, **fields})

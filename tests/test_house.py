@@ -35,10 +35,10 @@ ADAPTERS = (
 
 FLOORS = [
     ["errors"],
-    ["hub", "inspect_logs"],
+    ["hub", "inspect_logs", "fence"],
     ["rows", "content", "rubrics", "settings_file", "seen"],
     ["criteria"],
-    ["samples", "fence", "structured", "messages"],
+    ["samples", "structured", "messages"],
     ["judge.base", "signature", "examples", "judged"],
     ["prompts", "reading"],
     ["judge", "agreement", "order"],

@@ -2,7 +2,7 @@
 
 from .conversation import CUT_AT, Conversation
 from .fields import last_turn, text_fields, turn_fields
-from .images import Image, image_numbers, renumbered
+from .images import Image, image_numbers, renumbered, unmarked
 from .messages import Turn, messages_in
 
 __all__ = [
@@ -16,4 +16,5 @@ __all__ = [
     "renumbered",
     "text_fields",
     "turn_fields",
+    "unmarked",
 ]

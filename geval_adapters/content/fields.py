@@ -38,21 +38,20 @@ def text_fields(values: Mapping[str, Any], folder: Path | None = None) -> dict[s
     said, replied = messages_in(source), messages_in(output)
     if messages is not None and source is messages:
         said = _listed(messages)
-    contexts = _contexts(context, album)
-    fields: dict[str, Any] = {
-        "reference": _reference(reference, album),
-        "context": contexts[0] if len(contexts) == 1 else listed(contexts, "passage") if contexts else None,
-        "contexts": tuple(contexts),
-    }
+    fields: dict[str, Any] = {}
     if said is None and replied is None:
         fields |= {"source": _text(source, album), "output": _text(output, album)}
     else:
         conversation = Conversation(turns_of(_joined(source, said, output, replied), album))
         fields |= last_turn(conversation) | {"conversation": conversation}
+    fields["reference"] = _reference(reference, album)
+    contexts = _contexts(context, album)
+    fields["context"] = contexts[0] if len(contexts) == 1 else listed(contexts, "passage") if contexts else None
+    fields["contexts"] = tuple(contexts)
     if fields["output"] is None and (contexts or "conversation" in fields):
         fields |= {"output": "", "lacks_output": True}
     if album.images:
-        for name, value in (("source", source), ("output", output), ("reference", reference), ("context", context)):
+        for name, value in (("source", source), ("output", output), ("reference", reference)):
             if isinstance(value, str) and fields[name] == value:
                 fields[name] = unmarked(value)
     return fields | {"images": tuple(album.images)}
@@ -139,22 +138,24 @@ def _reference(value: Any, album: Album) -> Any:
     return _text(value, album)
 
 
-def _contexts(value: Any, album: Album) -> list[Any]:
+def _contexts(value: Any, album: Album) -> list[str]:
     """The contexts one by one, of a text, a list of them, or documents as retrievers give them."""
     if value is None:
         return []
-    if not isinstance(value, list | tuple):
-        return [_passage(value, album)]
-    return [_passage(each, album) for each in value]
+    given = list(map(_passage, value)) if isinstance(value, list | tuple) else [_passage(value)]
+    contexts = [_text(each, album) for each in given]
+    for each, context in zip(given, contexts, strict=True):
+        if not isinstance(context, str):
+            raise InputError(f"context: must be text, or a list of texts, found {brief(each)}")
+    plain = [isinstance(each, str) for each in given]
+    return [unmarked(text) if album.images and own else text for text, own in zip(contexts, plain, strict=True)]
 
 
-def _passage(value: Any, album: Album) -> Any:
+def _passage(value: Any) -> Any:
+    """A document's text; content parts, and what is no context, as they are."""
     if isinstance(value, Mapping) and not str(value.get("type")).endswith(("text", "image", "image_url")):
         texts = (value.get(name) for name in ("page_content", "text", "content"))
-        value = next((text for text in texts if isinstance(text, str)), compact(value))  # a tool's description, say
+        return next((text for text in texts if isinstance(text, str)), compact(value))  # a tool's description, say
     if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
-    passage = _text(getattr(value, "page_content", value), album)
-    if not isinstance(passage, str):
-        raise InputError(f"context: must be text, or a list of texts, found {brief(value)}")
-    return passage
+        return str(value)
+    return getattr(value, "page_content", value)

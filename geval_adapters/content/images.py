@@ -7,11 +7,14 @@ import binascii
 import hashlib
 import re
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from urllib.parse import urlsplit
 
 from ..errors import InputError, brief
+from ..fence import NOTHING, spelt
 
 MOST_BYTES = 10 << 20
 """The largest image that is sent; providers take 5 to 50 MB."""
@@ -24,8 +27,7 @@ MAGIC = {
 }
 """How a file of each kind begins; what its name says counts for nothing."""
 
-_MARK = re.compile(r"\[image (\d+)\]")
-_LIKE_A_MARK = re.compile(r"\[(?=\s*image\s*\d)", re.IGNORECASE)
+_MARK = re.compile(r"\[image ([1-9][0-9]{0,8})\]")
 
 
 @dataclass(frozen=True)
@@ -56,11 +58,8 @@ class Image:
             hashed = hashlib.sha256(data).hexdigest()
             return cls(f"sha256:{hashed[:16]}", hashed, _data_url(data, "a data URL"))
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", place):
-            parts = urlsplit(place)
-            if parts.scheme.lower() != "https" or not parts.hostname:
-                raise InputError(f"an image's address must begin with https://, found {brief(place)}")
-            shown = f"https://{parts.netloc.rpartition('@')[2]}{parts.path}{'?…' if parts.query else ''}"
-            return cls(shown, hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest(), place)
+            address = f"https:{place[6:]}" if place[:6].lower() == "https:" else ""
+            return cls(_public(address, place), hashlib.sha256(place.encode()).hexdigest(), address)
         if folder is None:
             raise InputError(f"image {brief(place)}: paths are taken only from files of samples; use Image.read(PATH)")
         return cls._at(_below(folder, place), place)
@@ -114,12 +113,18 @@ class Album:
 
 
 def unmarked(text: str) -> str:
-    """Text from outside, in which nothing is the mark of an image.
+    """Text from outside, in which nothing is the mark of an image, or looks like one.
 
     >>> unmarked("See [Image 2].")
     'See [ Image 2].'
     """
-    return _LIKE_A_MARK.sub("[ ", text)
+    return _like_a_mark().sub(r"\g<0> ", text)
+
+
+@cache
+def _like_a_mark() -> re.Pattern[str]:
+    begins = r"[\[［⁅⟦〚【〔](?=" + NOTHING
+    return re.compile(rf"{begins}{spelt('image')}{NOTHING}[\d⁰-⁹₀-₉①-⒛])", re.IGNORECASE)
 
 
 def image_numbers(text: str) -> list[int]:
@@ -131,13 +136,31 @@ def image_numbers(text: str) -> list[int]:
     return list(dict.fromkeys(int(number) for number in _MARK.findall(text)))
 
 
-def renumbered(text: str, by: int) -> str:
-    """The text, its images' numbers that much higher.
+def renumbered(text: str, own: Sequence[Image], by: int = 0) -> str:
+    """The text, its own images' numbers that much higher; with no mark in it, where it has none.
 
-    >>> renumbered("[image 1]", 2)
-    '[image 3]'
+    >>> renumbered("[image 1]", [Image("a.png", "", "")], 2), renumbered("[image 1]", [])
+    ('[image 3]', '[ image 1]')
     """
+    if not own:
+        return unmarked(text)
     return _MARK.sub(lambda mark: f"[image {int(mark[1]) + by}]", text)
+
+
+def _public(address: str, place: str) -> str:
+    """An address on the web without what could be a secret.
+
+    Raises:
+        InputError: it is none that can be asked for.
+    """
+    try:
+        parts = urlsplit(address)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host or re.search(r"[\s\x00-\x1f\x7f\ud800-\udfff]", address):
+        raise InputError(f"an image's address must begin with https:// and a host, found {brief(place)}")
+    return f"https://{parts.netloc.rpartition('@')[2]}{parts.path}{'?…' if parts.query else ''}"
 
 
 def _below(folder: Path, place: str) -> Path:
@@ -148,7 +171,7 @@ def _below(folder: Path, place: str) -> Path:
         raise InputError(f"image {brief(place)}: must be a path below the input's folder, without ..")
     try:
         base, path = folder.resolve(), (folder / place).resolve()
-    except (OSError, RuntimeError) as error:  # links in a circle
+    except (OSError, RuntimeError, UnicodeError) as error:  # links in a circle, lone surrogates
         raise InputError(f"image {brief(place)}: cannot be read: {error}") from None
     if not path.is_relative_to(base):
         raise InputError(f"image {brief(place)}: a link leads out of the input's folder")
@@ -163,8 +186,8 @@ def _bytes_of(path: Path, name: str) -> bytes:
         _check_size(about.st_size, name)
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(f"image {brief(name)}: cannot be read: {error.strerror or error}") from None
+    except (OSError, UnicodeError) as error:
+        raise InputError(f"image {brief(name)}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
     _check_size(len(data), name)
     return data
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -50,7 +50,7 @@ class _Reader:
 
     album: Album
     turns: list[tuple[Role, list[Block]]] = field(default_factory=list)
-    waiting: dict[str, int] = field(default_factory=dict)
+    waiting: dict[str, list[int]] = field(default_factory=dict)
     calls: int = 0
 
     def take(self, message: Mapping[str, Any]) -> None:
@@ -59,6 +59,7 @@ class _Reader:
             failed = message.get("status") == "error"
             self._result(message.get("tool_call_id"), message.get("content"), failed)
             return
+        beside = tool_calls(message)
         known: set[str] = set()
         blocks: list[Block] = []
         content = message.get("content")
@@ -67,36 +68,37 @@ class _Reader:
             if kind == "tool_result":
                 self._result(part.get("tool_use_id"), part.get("content"), bool(part.get("is_error")))
             elif kind in CALLS:
-                blocks += self._call(part, known)
+                blocks.append(self._call(_told_beside(part, beside), known))
             elif text := shown(part, self.album):
                 says = bool(blocks) and blocks[-1].kind == "says"
                 blocks[-1:] = (
                     [Block("says", f"{blocks[-1].text}\n{text}")] if says else [*blocks[-1:], Block("says", text)]
                 )
-        for call in tool_calls(message):
-            blocks += self._call(call, known)
+        blocks += [self._call(call, known) for call in beside]
         results_alone = not blocks and any(_kind_of(part) == "tool_result" for part in parts_of(content))
         if not results_alone:
             self.turns.append((role, blocks or [Block("says", "")]))
 
-    def _call(self, call: Mapping[str, Any], known: set[str]) -> Iterator[Block]:
-        """A call, unless it was told already: LangChain has Anthropic's in the content, and beside it again."""
-        identity = str(call.get("id") or call.get("call_id") or "")
-        if identity and identity in known:
-            return
-        known.add(identity)
+    def _call(self, call: Mapping[str, Any], known: set[str]) -> Block:
+        """A call, which awaits its result; `known` are the ids of the same message's calls before it."""
         self.calls += 1
-        self.waiting[identity or f"\0{self.calls}"] = self.calls
-        yield Block("call", call_text(call), self.calls)
+        identity = _identity(call) or f"\0{self.calls}"
+        if identity not in known:  # an id that comes again in a later message means that one's call
+            self.waiting.pop(identity, None)
+        known.add(identity)
+        self.waiting.setdefault(identity, []).append(self.calls)
+        return Block("call", call_text(call), self.calls)
 
     def _result(self, identity: object, content: object, failed: bool) -> None:
         """What a tool gave back; without an id it is that of the first call that still has none."""
-        first = next(iter(self.waiting), "")
-        number = self.waiting.pop(str(identity) if identity else first, 0)
+        called = str(identity) if identity else next(iter(self.waiting), "")
+        first, *others = self.waiting.pop(called, [0])
+        if others:
+            self.waiting[called] = others
         text = "\n".join(filter(None, (shown(part, self.album) for part in parts_of(content))))
         if not self.turns or self.turns[-1][0] != "assistant":
             self.turns.append(("tool", []))
-        self.turns[-1][1].append(Block("failed result" if failed else "result", text, number))
+        self.turns[-1][1].append(Block("failed result" if failed else "result", text, first))
 
 
 def turns_of(messages: Iterable[object], album: Album) -> tuple[Turn, ...]:
@@ -153,11 +155,34 @@ def messages_in(value: object) -> list[Any] | None:
 
 
 def tool_calls(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The calls that stand beside a message's content."""
-    found = [*(message.get("tool_calls") or ()), *(message.get("invalid_tool_calls") or ())]
+    """The calls that stand beside a message's content.
+
+    Raises:
+        InputError: they are no list of calls.
+    """
+    found: list[Any] = []
+    for name in ("tool_calls", "invalid_tool_calls"):
+        calls = message.get(name) or []
+        if not isinstance(calls, list | tuple):
+            raise InputError(f"{name}: expected a list of calls, found {brief(calls)}")
+        found += calls
     if message.get("function_call"):
         found.append(message["function_call"])
     return [_mapping(call) for call in found]
+
+
+def _identity(call: Mapping[str, Any]) -> str:
+    return str(call.get("id") or call.get("call_id") or "")
+
+
+def _told_beside(call: Mapping[str, Any], beside: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """A content's call as it stands, whole, beside the content, and is taken from there; else itself.
+
+    LangChain has Anthropic's calls in both; in the content of what was streamed, their arguments are missing.
+    """
+    same = (place for place, each in enumerate(beside) if _identity(call) and _identity(each) == _identity(call))
+    place = next(same, None)
+    return call if place is None else beside.pop(place)
 
 
 def call_text(call: Mapping[str, Any]) -> str:
@@ -173,7 +198,7 @@ def call_text(call: Mapping[str, Any]) -> str:
         with suppress(ValueError, RecursionError):  # what a model wrote need not be JSON: it is shown as text then
             given = json.loads(given)
     plain = name.replace("_", "").replace("-", "").replace(".", "").isalnum() and len(name) <= 100
-    return f"{name if plain else compact(name)} {unmarked(compact(given))}"
+    return unmarked(f"{name if plain else compact(name)} {compact(given)}")
 
 
 def is_call(value: object) -> bool:
@@ -257,5 +282,14 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def compact(value: object) -> str:
-    """A value as JSON without spaces."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    """A value as JSON without spaces.
+
+    Raises:
+        InputError: it has no such form.
+    """
+    try:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    except RecursionError:
+        raise InputError("a value is nested too deep") from None
+    except (TypeError, ValueError) as error:  # keys that are no names, a list that holds itself
+        raise InputError(f"a value cannot be written as JSON: {error}") from None

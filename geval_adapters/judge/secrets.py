@@ -15,6 +15,8 @@ SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|AUTHORI|COOKIE|BEAR
 """Names of what nobody is to see."""
 _HOLDERS = re.compile(r"^(?:extra_|default_)?(?:headers|cookies|query)$", re.IGNORECASE)
 """Names of mappings whose every value may be a key."""
+_SIGNED = re.compile(rf"([?&](?:[\w.-]*(?:{SECRET_NAME.pattern}|SIGNATURE)[\w.-]*|sig)=)[^&\s\"'<>]+", re.IGNORECASE)
+"""A parameter of an address with which whoever has it can open it, as links to stored images have them."""
 SHORTEST = 8
 """Characters below which a value is no key."""
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy", "openai", "openai._base_client", "httpx", "aiohttp.client")
@@ -52,6 +54,7 @@ def redact(text: str) -> str:
         if secret in text:
             text = text.replace(secret, "[key]")
     text = re.sub(r"(://)[^/@\s:]{1,100}:[^/@\s]{1,200}@", r"\1[key]@", text)
+    text = _SIGNED.sub(r"\1[key]", text)
     return re.sub(r"\b(sk-[\w-]{2})[\w*-]{6,}", r"\1…", text)
 
 

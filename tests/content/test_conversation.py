@@ -134,11 +134,62 @@ def test_a_reference_may_be_a_trajectory():
         ([], "expected a list of messages, found []"),
         ("not JSON", "expected a list of messages, or one as JSON"),
         ([{"role": "assistant", "tool_calls": ["x"]}], "message 1: expected a tool call"),
+        ([{"role": "assistant", "tool_calls": 5}], "message 1: tool_calls: expected a list of calls, found 5"),
+        ([{"role": "assistant", "content": {(1, 2): 3}}], "message 1: a value cannot be written as JSON"),
     ],
 )
 def test_what_is_no_conversation_is_said_so(messages: object, said: str):
     with pytest.raises(InputError, match=re.escape(said)):
         sample_of({"messages": messages})
+
+
+def test_values_nested_too_deep_are_said_so_wherever_they_stand():
+    deep: list = []
+    for _ in range(100_000):
+        deep = [deep]
+    for row in (
+        {"messages": [{"role": "assistant", "content": deep}]},
+        {"output": "x", "reference": [{"name": "f", "args": deep}]},
+        {"output": "x", "context": [{"a": deep}]},
+    ):
+        with pytest.raises(InputError, match="nested too deep"):
+            sample_of(row)
+
+
+def calls_of(*messages: dict) -> list[str]:
+    lines = whole([{"role": "user", "content": "Do."}, *messages, {"role": "assistant", "content": "Done."}])
+    return [line.strip() for line in lines.split("\n")[2:-2]]
+
+
+def test_calls_that_share_an_id_are_all_shown_each_with_its_result():
+    """Some servers number calls anew in each message, others give all of a message's calls the same id."""
+    remove, look = ({"id": "a", "name": name, "args": {"path": "/"}} for name in ("remove", "look"))
+    result = {"role": "tool", "tool_call_id": "a"}
+    results = [result | {"content": "1"}, result | {"content": "2"}]
+    assert calls_of({"role": "assistant", "tool_calls": [remove, look]}, *results) == [
+        "[2] assistant, call 1:", 'remove {"path":"/"}', "[2] assistant, call 2:", 'look {"path":"/"}',
+        "[2] result of call 1:", "1", "[2] result of call 2:", "2",
+    ]  # fmt: skip
+    apart = [{"role": "assistant", "tool_calls": [call]} for call in (remove, look)]
+    assert calls_of(*apart, results[1])[-2:] == ["[3] result of call 2:", "2"]
+
+
+def test_a_streamed_call_has_the_arguments_that_stand_beside_it():
+    from langchain_core.messages import AIMessageChunk
+
+    chunks = [
+        AIMessageChunk(
+            [{"type": "tool_use", "id": "a", "name": "weather", "input": {}, "index": 0}],
+            tool_call_chunks=[{"name": "weather", "args": "", "id": "a", "index": 0}],
+        ),
+        AIMessageChunk(
+            [{"type": "input_json_delta", "partial_json": '{"city": "Paris"}', "index": 0}],
+            tool_call_chunks=[{"name": None, "args": '{"city": "Paris"}', "id": None, "index": 0}],
+        ),
+    ]
+    streamed = chunks[0] + chunks[1]
+    assert streamed.tool_calls[0]["args"] == {"city": "Paris"}
+    assert calls_of(streamed)[:2] == ["[2] assistant, call 1:", 'weather {"city":"Paris"}']
 
 
 HEADER = re.compile(r"^\[(\d+)\] ([^\n]*):$", re.MULTILINE)
