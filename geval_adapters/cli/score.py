@@ -41,6 +41,9 @@ from .options import (
     StepsOption,
 )
 
+WHEN = "spread>0.2 or unrated"
+PROBE = 0.1
+
 
 @dataclass(frozen=True)
 class Bars:
@@ -101,10 +104,10 @@ def score(
     ] = None,
     when: Annotated[
         str, typer.Option(help="Unsure: spread>X, std_error>X, coverage<X (shares of 1), unrated; joined by or.")
-    ] = "spread>0.2 or unrated",
+    ] = WHEN,
     probe: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the others that both judges rate, to know what that costs.")
-    ] = 0.1,
+    ] = PROBE,
     labels: Annotated[Path | None, typer.Option(help="People's labels, by which several judges are weighted.")] = None,
     *,
     asking: JudgesOptions,
@@ -154,6 +157,8 @@ def score(
         warn_of_embedded(judge)
     if labels and (escalate or len(judges) == 1):
         raise InputError("--labels weights the judges of a jury; name several with --model")
+    if not escalate and (when, probe) != (WHEN, PROBE):
+        raise InputError("--when and --probe are of a cascade; name its dearer judge with --escalate")
     board: Board | None = JuryBoard(gevals, data, labels) if len(judges) > 1 else None
     if escalate:
         if len(judges) != 2:

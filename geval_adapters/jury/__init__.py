@@ -1,6 +1,6 @@
 """Several judges of one criterion: their panel, and a cascade that asks the dear one where the cheap one is unsure."""
 
-from .cascade import PROBE, Cascade, Cost, cost_of, decide, everywhere, probed, spent_of
+from .cascade import Cascade, Cost, cost_of, decide, everywhere, probed, spent_of
 from .jurors import Bench, Dissent, Juror, bench_of
 from .jury import Jury, JuryRatings, ballots, told_apart
 from .panel import Ballots, Panel, panel_of
@@ -8,7 +8,6 @@ from .rating import JuryRating, cascade_rating, cascade_signature, jury_signatur
 from .when import When
 
 __all__ = [
-    "PROBE",
     "Ballots",
     "Bench",
     "Cascade",

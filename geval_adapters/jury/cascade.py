@@ -15,8 +15,6 @@ from ..criteria import Criterion, digest
 from ..judge.base import Usage
 from .panel import Ballots
 
-PROBE = 0.1
-"""The share of sure items that both judges are asked about, by which it is known what the cascade costs."""
 LEAST = 10
 """Probe items from which the judges' scales are put beside one another."""
 
@@ -47,7 +45,7 @@ class Cascade:
         calibration: `mapped` where the cheap judge's scores were put on the dear one's scale by mean and spread,
             `d = m_dear + s_dear / s_cheap · (c − m_cheap)` (linear equating), over the probe: items that both rated and
             of the kind whose score is the cheap judge's; `own` where these are fewer than `LEAST`.
-        slope: `s_dear / s_cheap`, 1 where nothing was mapped.
+        slope, shift: `d = slope · c + shift`; 1 and 0 where nothing was mapped.
         score: of each item: the dear judge's where the cheap one was unsure, else the cheap one's; NaN where that one
             gave none.
     """
@@ -58,6 +56,7 @@ class Cascade:
     share: float
     calibration: Calibration
     slope: float
+    shift: float
     score: Floats
 
 
@@ -99,15 +98,16 @@ def decide(ballots: Ballots, unsure: Bools, asked: Bools, share: float) -> Casca
     cheap, dear = ballots.scores
     both = ~np.isnan(cheap) & ~np.isnan(dear)
     probe = both & asked & ~unsure
-    slope, mapped = 1.0, cheap
+    slope, shift = 1.0, 0.0
     calibration: Calibration = "own"
     if probe.sum() >= LEAST:
         spread = cheap[probe].std(), dear[probe].std()
         if min(spread) > 1e-9:
             slope = float(spread[1] / spread[0])
-            mapped = np.clip(dear[probe].mean() + slope * (cheap - cheap[probe].mean()), *ballots.scale)
+            shift = float(dear[probe].mean() - slope * cheap[probe].mean())
             calibration = "mapped"
-    return Cascade(ballots, unsure, probe, share, calibration, slope, np.where(unsure, dear, mapped))
+    mapped = np.clip(slope * cheap + shift, *ballots.scale) if calibration == "mapped" else cheap
+    return Cascade(ballots, unsure, probe, share, calibration, slope, shift, np.where(unsure, dear, mapped))
 
 
 def cost_of(made: Cascade) -> Cost:
@@ -118,20 +118,21 @@ def cost_of(made: Cascade) -> Cost:
     known = ~np.isnan(score) & ~np.isnan(dear) & (weights > 0)
     told = ~np.isnan(people)
     why = ""
-    if not made.probe.any():
+    blind = not made.probe.any() and bool((~made.unsure & ~np.isnan(score)).any())
+    if blind:
         why = "no item that the cheap judge was sure of was asked of both"
         if not told.any():
             why += ", and there are no people's scores: what the cascade costs in agreement is not known"
     nothing = Figure(None, None, None, 0, why_not=why or "there are no people's scores")
     with_dear = difference = dear_r = lost = nothing
-    if made.probe.any():
+    if not blind:
         with_dear = _figure(made, known, weights, lambda w: pearson(score[known], dear[known], w), (-1, 1))
         difference = _figure(made, known, weights, lambda w: mean(np.abs(score - dear)[known], w), (0, np.inf))
     own = told & ~np.isnan(score)
     flat = np.ones(len(score))
     cascade_r = _with_people(made, own, flat, score) if told.any() else nothing
     cheap_r = _with_people(made, told & ~np.isnan(cheap), flat, cheap) if told.any() else nothing
-    if told.any() and made.probe.any():
+    if told.any() and not blind:
         both = known & told
         dear_r = _with_people(made, both, weights, dear)
         lost = _figure(

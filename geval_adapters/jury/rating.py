@@ -46,10 +46,13 @@ class JuryRating:
 
 
 def jury_signature(criterion: Criterion, judges: Mapping[str, Expected], made: Panel) -> Signature:
-    """What could change a panel's score: its judges, all of their settings, and how they were averaged."""
+    """What could change a panel's score: its judges, all of their settings, and how they were averaged: their means and
+    spreads, which the other items of the run decide, and their weights.
+    """
     how: str = made.how
-    if how == "weighted":
-        told = dict(sorted(zip(made.ballots.judges, made.weights.round(3).tolist(), strict=True)))
+    if how != "plain":
+        each = (made.common.means, made.common.spreads, made.weights)
+        told = sorted(zip(made.ballots.judges, *(column.round(3).tolist() for column in each), strict=True))
         how += f"@{digest(json.dumps(told))}"
     return Signature.of(
         model=f"jury({'+'.join(sorted(judges))})",
@@ -97,16 +100,19 @@ def panel_rating(
 
 
 def cascade_signature(criterion: Criterion, judges: Mapping[str, Expected], made: Cascade, when: When) -> Signature:
-    """What could change a cascade's score: its judges, all of their settings, when the dear one is asked, and whether
-    the cheap one's scores were put on its scale.
+    """What could change a cascade's score: its judges, all of their settings, when the dear one is asked, and how the
+    cheap one's scores were put on its scale, which the other items of the run decide.
     """
     cheap, dear = made.ballots.judges
+    calibration: str = made.calibration
+    if calibration == "mapped":
+        calibration += f"@{digest(json.dumps([round(made.slope, 3), round(made.shift, 3)]))}"
     return Signature.of(
         model=f"cascade({cheap}>{dear})",
         criterion=criterion.key,
         judges=_settings(judges),
         when=str(when),
-        calibration=made.calibration,
+        calibration=calibration,
     )
 
 

@@ -39,7 +39,7 @@ def cascade_sections(
         )
     if made.calibration == "mapped":
         notes.append(f"{cheap}'s scores were put on {dear}'s scale, by mean and spread over the probe")
-    else:
+    elif (decided & ~made.unsure).any():
         notes.append(
             f"{cheap}'s scores are on its own scale, {dear}'s on another: it takes a probe of 10 items that both rated"
             f" and {cheap} was sure of to put them on one, and there are {int(made.probe.sum())} (--probe)"

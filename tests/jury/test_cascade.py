@@ -14,7 +14,8 @@ import pytest
 from conftest import Server, completion, refusal
 
 from geval_adapters import InputError, ItemRating
-from geval_adapters.jury import Ballots, When, cost_of, decide, everywhere
+from geval_adapters.criteria import find_criterion
+from geval_adapters.jury import Ballots, When, cascade_signature, cost_of, decide, everywhere
 
 CHEAP, DEAR = "openai/cheap", "openai/dear"
 
@@ -101,6 +102,29 @@ def test_without_probe_and_people_nothing_is_known_of_the_cost() -> None:
     assert "is not known" in found.why_not
 
 
+def test_where_the_dear_judge_decided_all_nothing_was_lost() -> None:
+    people, nobody = np.arange(30) % 5 + 1.0, np.full(30, np.nan)
+    scores = np.array([people[::-1], people + 0.1 * (np.arange(30) % 2)])
+    everything = np.ones(30, dtype=bool)
+    ballots = Ballots(("a", "b"), scores, range(30), people, nobody, (1, 6))
+    found = cost_of(decide(ballots, everything, ~everything, 0.1))
+    assert found.why_not == ""
+    assert (found.lost.value, found.difference.value) == pytest.approx((0, 0), abs=1e-9)
+    assert found.dear.value == pytest.approx(found.cascade.value)
+
+
+def test_a_signature_tells_how_scores_were_put_on_the_dear_scale() -> None:
+    rng = np.random.default_rng(3)
+    cheap = rng.normal(3, 0.5, 60)
+    nobody = np.full(60, np.nan)
+    ballots = Ballots(("a", "b"), np.array([cheap, cheap + rng.normal(0, 0.5, 60)]), range(60), nobody, nobody, (1, 5))
+    none = np.zeros(60, dtype=bool)
+    made = [decide(ballots, none, np.arange(60) < probed, probed / 60) for probed in (20, 20, 40)]
+    told = [cascade_signature(find_criterion("fluency"), {}, each, When.parse("unrated")) for each in made]
+    assert (told[0] == told[1], told[0] == told[2]) == (True, False)
+    assert not np.allclose(made[0].score, made[2].score)
+
+
 # --- on the command line ----------------------------------------------------------------------------------------------
 
 
@@ -153,7 +177,7 @@ def test_the_dear_judge_decides_what_the_cheap_one_is_unsure_of(pair: Pair, geva
     assert 10 <= len(probe) <= 30
     assert pair.asked == {"cheap": 60, "dear": 20 + len(probe)}
     assert "asked as a probe, gave" in probe[0]["rationale"]
-    assert "calibration:mapped" in decided[0]["signature"]
+    assert "calibration:mapped@" in decided[0]["signature"]
     assert f"the sure items count by a probe of {len(probe)} of them" in out
     assert f"r with {DEAR} everywhere" in (tmp_path / "page.html").read_text()
     whole = (tmp_path / "out.cascade.jsonl").read_text()
@@ -190,6 +214,8 @@ def test_one_cheap_judge_and_another_dear_one(pair: Pair, geval: Any) -> None:
     assert (code, "--escalate takes one --model" in err) == (2, True)
     code, _, err = score(geval, "--when", "spread<0.2")
     assert (code, "spread>0.2" in err) == (2, True)
+    code, _, err = geval("score", "in.jsonl", "-c", "fluency", "-m", CHEAP, "--when", "unrated")
+    assert (code, "name its dearer judge with --escalate" in err) == (2, True)
     pair.refuses = "cheap"
     code, _, err = score(geval)
     assert (code, "error: openai/cheap: key expired" in err) == (2, True)

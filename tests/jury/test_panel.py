@@ -224,6 +224,17 @@ def test_one_item_has_the_plain_mean_and_what_cannot_be_rated_has_none() -> None
     assert "no judge of the panel rated it" in rated[12].panel.error
 
 
+def test_equal_signatures_mean_that_a_rating_of_all_judges_comes_to_the_same() -> None:
+    asked = jury(Sees("a"), Sees("b", 1))
+    many = samples(30, human=None)
+    one, again, fewer = (asked.rate_many(some) for some in (many, many[::-1], many[:12]))
+    first = [each.panel for each in (one[0], again[-1], fewer[0])]
+    assert first[0].score == pytest.approx(first[1].score)
+    assert str(first[0].signature) == str(first[1].signature)
+    assert first[0].score != pytest.approx(first[2].score)
+    assert [told.split(" is ")[0] for told in first[0].signature.differences(first[2].signature)] == ["panel"]
+
+
 def test_several_event_loops_ask_one_jury() -> None:
     asked = jury(Sees("a"), Sees("b"), Sees("c"))
     found: list[list[float]] = []
