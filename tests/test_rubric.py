@@ -318,6 +318,13 @@ def test_settings_that_do_not_go_with_one_request_are_refused() -> None:
             by(POLITE, str, together=True, **unfit)
 
 
+@pytest.mark.parametrize("said", ["no idea", "No information given.", "yes and no", "yes/no", "not sure", "N/A"])
+def test_who_does_not_know_has_not_said_no(said: str) -> None:
+    rating = by(["Is it short?"], lambda item: f"Answer: {said}").rate("some text")
+    assert (rating.score, rating.items[0].p, rating.bounds) == (None, None, (0, 1))
+    assert by(["Is it short?"], lambda item: "Answer: No, it has no idea of that.").rate("some text").score == 0
+
+
 # --- drafting one ----------------------------------------------------------------------------------------------------
 
 DRAFT = [{"criterion": "A time:\tin minutes", "points": 5, "tags": ["facts"]}, {"criterion": "Scolds.", "points": -3}]

@@ -118,6 +118,7 @@ BARS = (
          r"NUMBER (?:COMMA NUMBER){0,8} COMMA? AND A? NUMBER (?=[DOT COMMA NL CLOSE DENOM STAR"
          r" UNIT]|END)"),
     Rule("one of several", "‹3›, ‹4›", r"NUMBER (?:COMMA NUMBER){1,9} (?=[DOT NL CLOSE OR]|END)"),
+    Rule("one of several", "Answer: ‹Yes› and ‹no›", r"OWN [OR AND SLASH] OWN"),
     Rule("a list number", "‹1›. Clear.\n‹2›. Short.", r"ITEM (?P<barred>NUM) [DOT CLOSE] (?!NL|END)", several=True),
     Rule("a list number", "‹1›. Coherence: 4",
          r"ITEM (?P<barred>NUM) [DOT CLOSE] (?=QUOTE? [NAME TITLE ANSWER]{1,6} PAREN? QUOTE? [POINT NL]"

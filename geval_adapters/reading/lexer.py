@@ -26,6 +26,9 @@ MARKS = {
 }  # fmt: skip
 SHAPES = ("NUM", "BOLD", "WORDNUM", "OWN", "STARS", "ODD", "CRITERION", "FIRST", "SECOND", "THIRD", "OTHER", "CAPITAL",
           "HYPHEN", "DASH", "NL", "BARRED", "DENOM")  # fmt: skip
+UNSAID = ("no idea", "no clue", "no opinion", "no comment", "no information", "no info", "no way to tell", "no answer",
+          "no clear answer")  # fmt: skip
+"""What begins like the answer "no", and is none."""
 VERDICTS_ONLY = ("PREFER", "BETTER", "WORSE", "MORE", "LESS", "BAD", "TIE", "BOTH", "NEITHER", "WINS", "LOSES", "SAME")
 """Classes of words that mean something only where two candidates are compared."""
 
@@ -74,7 +77,8 @@ class Lexer(dict[str, str]):
         self._own = {" ".join(word.split()) for word in own}
         self._criterion = " ".join(re.split(r"[\s_-]+", criterion.lower()))
         self._labels = dict(zip(labels, ("FIRST", "SECOND", "THIRD"), strict=False))
-        phrases = [word for word in (*self._own, self._criterion) if not re.fullmatch(r"[a-z]*", word)]
+        unsaid = UNSAID if "no" in self._own else ()
+        phrases = [word for word in (*self._own, *unsaid, self._criterion) if not re.fullmatch(r"[a-z]*", word)]
         phrase = [r"[\s_-]+".join(map(re.escape, words.split())) for words in sorted(phrases, key=len, reverse=True)]
         label = [_whole(label) for label in sorted(labels, key=len, reverse=True)]
         label += [rf"{_WHICH.replace('([12])', '[12]').replace('(first', '(?:first')}(?!\w)" for _ in labels[:1]]
