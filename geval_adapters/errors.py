@@ -16,7 +16,16 @@ T = TypeVar("T")
 
 
 class GEvalError(Exception):
-    """Anything this package raises on purpose. Its text says what was wrong and what to do."""
+    r"""Anything this package raises on purpose. Its text says what was wrong and what to do.
+
+    The text may tell what a judge or a file said, and whoever catches it prints it: it does nothing to a terminal.
+
+    >>> str(InputError("no criterion \x1b[31mred"))
+    'no criterion  [31mred'
+    """
+
+    def __str__(self) -> str:
+        return "".join(each if each.isprintable() or each == "\n" else " " for each in super().__str__())
 
 
 class InputError(GEvalError, ValueError):

@@ -10,7 +10,7 @@ from .loops import concurrently, run, stream
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters
 from .prices import cost_of, facts, sees
-from .responses import reply_of, served_by
+from .responses import reply_of, served_by, without_echoes
 from .sampling import METHODS, READOUTS, REPLIES, Question, Sampled, Sampling, Sequential
 from .secrets import keep_secret, keep_secrets_in, redact, without_keys
 
@@ -48,5 +48,6 @@ __all__ = [
     "sees",
     "served_by",
     "stream",
+    "without_echoes",
     "without_keys",
 ]

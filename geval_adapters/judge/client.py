@@ -29,7 +29,7 @@ from .options import sendable_options
 from .pace import Budget, Pace
 from .parameters import TOP_LOGPROBS, Parameters, refused_parameter
 from .prices import cost_of, facts, sees
-from .responses import Counts, Response, counts_of, replies_of
+from .responses import Counts, Response, counts_of, replies_of, without_echoes
 from .router import read_router
 from .secrets import keep_secrets_in, redact, without_login
 
@@ -303,7 +303,7 @@ class LiteLLMJudge(Judge):
                 answered = redact(str(response.get("model") or "unknown"))[:200] if self._router else None
                 usage = self._usage(counts, answered or "")
                 spent = usage.cost
-                replies = [self._without_keys(reply) for reply in replies_of(response)]
+                replies = [without_echoes(reply, self._route.secrets) for reply in replies_of(response)]
             except Fault as fault:
                 spent = spent if fault.may_cost else 0.0
                 raise
@@ -322,13 +322,6 @@ class LiteLLMJudge(Judge):
             raise
         finally:
             leave()
-
-    def _without_keys(self, reply: Reply) -> Reply:
-        """The reply; a server may have echoed the request's key in it."""
-        texts = {name: text for name, text in vars(reply).items() if isinstance(text, str)}
-        if not any(map("\n".join(texts.values()).__contains__, self._route.secrets)):
-            return reply
-        return Reply(**vars(reply) | {name: redact(text) for name, text in texts.items()})
 
     async def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
         try:

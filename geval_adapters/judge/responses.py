@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from .base import Reply, Usage
 from .faults import Fault
+from .secrets import known_secrets, redact
 
 MOST_TOKENS = 10**9
 """No request takes as many: a count above it is none."""
@@ -104,6 +105,14 @@ def reply_of(choice: Mapping[str, Any], served: str | None = None) -> Reply:
         finish=finish if isinstance(finish, str) else None,
         served=served,
     )
+
+
+def without_echoes(reply: Reply, secrets: Iterable[str] | None = None) -> Reply:
+    """The reply; a server may have echoed the request's key in it. The `secrets` are by default all that are known."""
+    texts = {name: text for name, text in vars(reply).items() if isinstance(text, str)}
+    if not any(map("\n".join(texts.values()).__contains__, known_secrets() if secrets is None else secrets)):
+        return reply
+    return Reply(**vars(reply) | {name: redact(text) for name, text in texts.items()})
 
 
 def _thinking(message: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ from deepeval.test_case import ConversationalTestCase, LLMTestCase
 from geval_adapters import Criterion, GEval, GEvalError, InputError, Judge, Rating, Sample, Usage
 from geval_adapters.judge import run
 from geval_adapters.judged import judged
+from geval_adapters.report import plain_lines
 
 from .cases import sample_of_case, sample_of_conversation
 
@@ -160,4 +161,4 @@ class ConversationalGEvalMetric(_Rates, BaseConversationalMetric):  # type: igno
 
 
 def _reason(rating: Rating) -> str:
-    return f"{rating}: {rating.rationale}" if rating.rationale else str(rating)
+    return f"{rating}: {plain_lines(rating.rationale)}" if rating.rationale else str(rating)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -23,7 +22,19 @@ from inspect_ai.model import (
 from inspect_ai.util import LimitExceededError
 
 from geval_adapters import Answer, Judge, JudgeError, Reply, Usage
-from geval_adapters.judge import TOP_LOGPROBS, Access, Fault, Parameters, cost_of, facts, redact, reply_of, served_by
+from geval_adapters.judge import (
+    TOP_LOGPROBS,
+    Access,
+    Fault,
+    Parameters,
+    cost_of,
+    facts,
+    keep_secret,
+    redact,
+    reply_of,
+    served_by,
+    without_echoes,
+)
 
 PROVIDERS = {"google": "gemini", "together": "together_ai", "fireworks": "fireworks_ai", "grok": "xai"}
 """Inspect's names of providers that LiteLLM calls otherwise."""
@@ -58,6 +69,7 @@ class InspectJudge(Judge):
         self.name = f"{PROVIDERS.get(provider, provider)}/{name}"
         self.parameters = Parameters(self.name)
         self._access = Access()
+        keep_secret(model.api.api_key)
 
     async def ask(
         self,
@@ -175,7 +187,7 @@ def as_reply(choice: Any, output: ModelOutput) -> Reply:
             },
             "logprobs": choice.logprobs.model_dump(exclude_none=True) if choice.logprobs else None,
             "finish_reason": FINISH.get(choice.stop_reason, choice.stop_reason),
-        }
+        },
+        served_by(output.model, None),
     )
-    served = served_by(output.model, None)
-    return replace(reply, served=served and redact(served))
+    return without_echoes(reply)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +28,7 @@ from geval_adapters.judge import (
     reply_of,
     sees,
     served_by,
+    without_echoes,
 )
 
 PROVIDERS = {
@@ -221,4 +221,4 @@ def as_reply(message: Any) -> Reply:
         "finish_reason": "length" if finish == "max_tokens" else finish,
     }
     served = served_by(about.get("model_name") or about.get("model"), about.get("system_fingerprint"))
-    return replace(reply_of(choice), served=served and redact(served))
+    return without_echoes(reply_of(choice, served))

@@ -15,6 +15,7 @@ from typing import Any
 
 from geval_adapters import GEval, GEvalError, InputError, Rating, Sample, Usage
 from geval_adapters.judge import run
+from geval_adapters.report import plain_lines
 from geval_adapters.samples import ALIASES, to_sample
 
 FIELDS = ("source", "reference", "context", "rubric")
@@ -94,7 +95,7 @@ def _result(rating: Rating, at_least: float | None) -> Result:
     return {
         "pass": passed,
         "score": rating.normalized,
-        "reason": f"{rating}{bar}" + (f": {rating.rationale}" if rating.rationale else ""),
+        "reason": f"{rating}{bar}" + (f": {plain_lines(rating.rationale)}" if rating.rationale else ""),
         "namedScores": {rating.criterion: rating.normalized},
         "tokensUsed": _tokens(usage),
         "metadata": {"geval": {rating.criterion: rating.to_dict()}},

@@ -67,6 +67,17 @@ def test_a_metric_has_score_reason_cost_and_the_whole_rating():
     assert GEvalMetric("relevance", model=MODEL, threshold=None).is_successful() is None
 
 
+def test_what_the_judge_says_does_nothing_to_a_terminal(judge):
+    metric = GEvalMetric("relevance", model=MODEL, readout="samples", n=1)
+    judge.handler = lambda request: completion("Rating: 4\nRationale: Fine.\x1b[31m")
+    metric.measure(GOOD)
+    assert metric.reason.endswith(": Fine.�[31m")
+    judge.handler = lambda request: completion("I would rather not.\x1b[31m")
+    with pytest.raises(GEvalError):
+        metric.measure(GOOD)
+    assert metric.error.endswith("I would rather not. [31m")
+
+
 @pytest.mark.parametrize("run_async", [True, False])
 def test_assert_test_passes_and_fails(run_async):
     metrics = [GEvalMetric("relevance", threshold=0.7, model=MODEL), GEvalMetric("fluency", model=MODEL)]

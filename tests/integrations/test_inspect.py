@@ -71,8 +71,17 @@ def test_a_models_rating_is_weighted_and_its_log_tells_all_of_it(openai: Server)
     assert about["method"] == "logprobs" and about["coverage"] == 1 and about["bounds"] == [3.5, 3.5]
     assert about["usage"]["requests"] == 1 and about["usage"]["cost"] > 0
     assert log.results.scores[0].metrics["mean"].value == 3.5
-    assert KEY not in Path(log.location.removeprefix("file://")).read_bytes().decode("latin-1")
+    assert KEY not in read_eval_log(log.location).model_dump_json()
     assert log.stats.role_usage["grader"].output_tokens == 24
+
+
+def test_a_key_that_a_server_echoes_is_in_no_score(openai: Server):
+    key = "another-key-0123456789"  # told to Inspect alone
+    openai.handler = lambda request: completion(f"I cannot, Bearer {key}.")
+    model = get_model(GRADER, base_url=openai.base, api_key=key)
+    for each in said(run(geval("coherence", readout="samples", n=1, model=model))):
+        assert "Bearer [key]" in each.explanation
+        assert key not in each.model_dump_json()
 
 
 def test_the_standard_error_is_clustered_by_document(openai: Server):

@@ -112,6 +112,14 @@ def test_refused_credentials_end_it_and_no_key_is_told(monkeypatch: pytest.Monke
     assert "verysecret" not in str(caught.value)
 
 
+def test_a_key_that_a_server_echoes_is_in_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTHER_API_KEY", "verysecretkey")
+    geval = load_evaluator("geval", criteria="coherence", llm=scripted("I cannot, verysecretkey."), readout="samples")
+    result = geval.evaluate_strings(prediction=TEXT)
+    assert "[key]" in result["error"]
+    assert "verysecret" not in str(result)
+
+
 def test_langchains_cache_does_not_make_samples_out_of_one_reply() -> None:
     set_llm_cache(InMemoryCache())
     try:

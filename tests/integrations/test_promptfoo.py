@@ -58,6 +58,12 @@ def test_a_rating_is_a_grading_result():
     assert get_assert("A bad text.", context({"criterion": "coherence"}))["pass"], "promptfoo's own threshold decides"
 
 
+def test_a_rationale_does_nothing_to_a_terminal(judge):
+    judge.handler = lambda request: completion("Rating: 4\nRationale: Fine.\x1b]0;owned\x07\x1b[31m")
+    config = {"criterion": "coherence", "explain": True, "readout": "samples", "n": 1}
+    assert get_assert("A text.", context(config))["reason"].endswith(": Fine.�]0;owned��[31m")
+
+
 def test_several_criteria_are_components_of_which_each_must_pass():
     config = {"criterion": ["coherence", "Is it a bad text?"], "at_least": 3}
     result = get_assert("A text.", context(config))
