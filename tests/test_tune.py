@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import re
@@ -116,6 +117,15 @@ def test_the_budget_is_kept_and_said(geval, server: Server, rows: list[dict]) ->
     assert "to go on with" in out
 
 
+def test_a_price_that_is_not_known_is_not_called_free_on_the_way(geval, server, rows, monkeypatch) -> None:
+    judge(server, lambda prompt: 1.0)
+    told: list[str] = []
+    bar = contextlib.nullcontext(lambda failed, cost: told.append(cost))
+    monkeypatch.setattr("geval_adapters.cli.tune.progress_bar", lambda total, done: bar)
+    ask(geval, *TRY, "--budget", 8)
+    assert set(told) == {"unknown"}
+
+
 def test_what_is_held_out_is_never_shown_as_an_example(geval, server: Server, rows: list[dict]) -> None:
     judge(server, lambda prompt: 1.0)
     code, out, err = ask(geval, "--try", "shots=4,n=1,readout=samples", "--budget", 4000, "--json")
@@ -224,7 +234,7 @@ def test_the_command_for_a_router_names_its_group(geval, server: Server, rows: l
     )
     common = ("rows.jsonl", "-c", "worth.yaml", "--router", "router.yaml", "--try", "n=1,readout=samples", "--json")
     for model, told in (((), ""), (("-m", "g"), "--model g ")):
-        command = json.loads(geval("tune", *common, *model, "--budget", 20)[1])["command"]
+        command = json.loads(geval("tune", *common, *model, "--budget", 2)[1])["command"]
         assert command == f"geval score rows.jsonl --criterion worth.yaml {told}--router router.yaml"
 
 

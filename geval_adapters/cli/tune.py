@@ -205,6 +205,7 @@ class _Raters:
         """Move the progress bar by the requests that were sent."""
         self._failed += failed
         budget = next(iter(self.judges.values())).budget
+        known = all(judge.price(1, 0, 0, 1) is not None for judge in self.judges.values())
         for _ in range(budget.requests - self._shown):
-            self.tick(self._failed, report.dollars(budget.cost))
+            self.tick(self._failed, report.dollars(budget.cost if known else None))
         self._shown = budget.requests
