@@ -192,7 +192,7 @@ def test_a_way_that_is_named_twice_is_tried_once(geval, server: Server, rows: li
     judge(server, lambda prompt: 1.0)
     twice = ("--try", "n=2,readout=samples", "--try", "readout=samples, n=2")
     found = json.loads(ask(geval, *twice, "--budget", 30, "--json")[1])
-    assert [each["candidate"] for each in found["trials"]] == ["default", "n=2 readout=samples"]
+    assert sorted(each["candidate"] for each in found["trials"]) == ["default", "n=2 readout=samples"]
 
 
 def test_a_model_that_cannot_go_on_is_out_and_the_others_go_on(geval, server: Server, rows: list[dict]) -> None:
