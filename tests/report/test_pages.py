@@ -19,6 +19,7 @@ FLAGS = (
     " --disable-component-update --disable-sync --enable-logging=stderr --v=0 --virtual-time-budget=4000"
 )
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\x1b[31m\ud800"
+TALK = "[1] user:\n    " + "[2] assistant: " * 60
 
 
 def opened(page: Path, script: str = "", size: str = "1280,900") -> tuple[str, str]:
@@ -49,7 +50,8 @@ def rows(count: int) -> list[dict]:
                 "criterion": "coherence", "score": None if failed else score, "coverage": 0.9, "std_error": None,
                 "distribution": {} if failed else {f"{score:g}": 0.75, "3": 0.25}, "method": "logprobs", "n_valid": 1,
                 "n_failed": 0, "rationale": None, "error": "the judge refused: no" if failed else None, "usage": usage,
-                "signature": f"model:a{EVIL}", "human": None, "output": EVIL if place == 1 else f"Text {place}. " * 40,
+                "signature": f"model:a{EVIL}", "human": None,
+                "output": {1: EVIL, 2: TALK}.get(place, f"Text {place}. " * 40),
             }
         )  # fmt: skip
     return made
@@ -120,8 +122,22 @@ def test_ten_thousand_items_can_be_filtered_sorted_and_opened(tmp_path: Path):
 
 
 def test_foreign_text_does_nothing_in_a_page(tmp_path: Path):
-    dom, complaints = opened(score_page(tmp_path, 30))
+    script = """
+        const lefts = text => { const all = document.createRange(); all.selectNodeContents(text);
+                                return [...all.getClientRects()].map(each => each.left); };
+        const item = [...document.querySelectorAll('tr.item')].find(each => each.textContent.includes('[1] user'));
+        item.click();
+        const whole = item.nextSibling.querySelector('dd');
+        const texts = document.createTreeWalker(whole, NodeFilter.SHOW_TEXT);
+        let last; while (texts.nextNode()) last = texts.currentNode;
+        const within = Math.min(...lefts(last)) - whole.getBoundingClientRect().left;
+        const nameless = document.querySelectorAll('tr.item td.number:not([data-head])').length;
+        document.body.dataset.seen = `${lefts(last).length > 3} ${within > 8} ${nameless} ${document.title}`;
+    """
+    dom, complaints = opened(score_page(tmp_path, 60), script, "390,900")
     assert complaints == ""
+    seen = re.search(r'data-seen="(\w+) (\w+) (\d+) (?!owned)', dom)
+    assert seen and seen.groups() == ("true", "true", "0"), "wrapped lines stay indented, and each number has a name"
     assert "<title>owned" not in dom
     assert "<img" not in dom
     assert "&lt;/script&gt;" in dom
