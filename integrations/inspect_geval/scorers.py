@@ -13,6 +13,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.util import collect
 
 from geval_adapters import Comparer, Criterion, GEval, InputError, Judge, Rating, Sample, Verdict
+from geval_adapters.judge import without_keys
 from geval_adapters.samples import to_sample
 
 from .asked import Asked
@@ -89,11 +90,11 @@ def geval(
         options: as for `GEval`: recipe, scale, form, steps, n, readout, explain …; for a model string the judge's, too.
 
     Raises:
-        InputError: as for `GEval`; two judges were named.
+        InputError: as for `GEval`; two judges were named; a key is among the options.
         JudgeError: from a score: the judge cannot be asked at all.
         PrerequisiteError: from a score: no model has the role.
     """
-    asked = Asked(lambda judge: GEval(criterion, judge, **options), model, model_role, judge, config)
+    asked = Asked(lambda judge: GEval(criterion, judge, **_shown(options)), model, model_role, judge, config)
     names = _names(fields)
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -126,7 +127,7 @@ def geval_criteria(
     if not wanted:
         raise InputError('no criteria: pass ["coherence", "fluency"], or criteria of your own')
     several = [
-        Asked(lambda judge, each=each: GEval(each, judge, **options), model, model_role, judge, config)  # type: ignore[misc]
+        Asked(lambda judge, each=each: GEval(each, judge, **_shown(options)), model, model_role, judge, config)  # type: ignore[misc]
         for each in wanted
     ]
     names = _names(fields)
@@ -169,7 +170,7 @@ def geval_pairwise(
     Raises:
         InputError: as for `geval`.
     """
-    asked = Asked(lambda judge: Comparer(criterion, judge, **options), model, model_role, judge, config)  # type: ignore[arg-type]
+    asked = Asked(lambda judge: Comparer(criterion, judge, **_shown(options)), model, model_role, judge, config)  # type: ignore[arg-type]
     names = _names(fields)
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -212,6 +213,14 @@ async def _rated(asked: Asked[GEval], sample: Sample) -> Rating:
     """The sample's rating; for want of a field, too, it is one with an error."""
     (rating,) = [each async for each in asked.here().arate_many([sample])]
     return rating
+
+
+def _shown(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Options that may stand in Inspect's log, where it writes all arguments of a scorer."""
+    if hidden := set(options) - set(without_keys(options)):
+        why = "Inspect writes a scorer's arguments to its log: put it in the environment, or in a LiteLLMJudge"
+        raise InputError(f"{', '.join(sorted(hidden))}: {why}")
+    return options
 
 
 def _names(fields: Mapping[str, str] | None) -> dict[str, str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import subprocess
 import sys
-from pathlib import Path
+from importlib.metadata import entry_points
 
 import pytest
 from conftest import KEY, Server, completion, refusal
@@ -15,7 +14,7 @@ from inspect_ai.log import read_eval_log
 from inspect_ai.model import GenerateConfig, ModelOutput, get_model
 from inspect_ai.solver import generate
 
-from geval_adapters import GEval, InputError
+from geval_adapters import GEval, InputError, LiteLLMJudge
 from inspect_geval import geval, geval_criteria, geval_pairwise
 
 SAMPLES = [Sample(input=f"Question {n}?", target="Paris.", id=n, metadata={"doc_id": f"d{n % 4}"}) for n in range(8)]
@@ -82,6 +81,19 @@ def test_a_key_that_a_server_echoes_is_in_no_score(openai: Server):
     for each in said(run(geval("coherence", readout="samples", n=1, model=model))):
         assert "Bearer [key]" in each.explanation
         assert key not in each.model_dump_json()
+
+
+@pytest.mark.parametrize("scorer", [geval, geval_criteria, geval_pairwise])
+def test_a_key_cannot_be_an_argument_for_those_are_logged(scorer):
+    with pytest.raises(InputError, match="api_key: Inspect writes a scorer's arguments to its log"):
+        scorer("coherence", judge=GRADER, api_key=KEY)
+
+
+def test_a_key_in_a_judge_of_ours_is_not_logged(openai: Server):
+    judge = LiteLLMJudge(GRADER, api_base=openai.base, api_key="another-key-0123456789")
+    log = run(geval("coherence", judge=judge, readout="samples", n=1), samples=SAMPLES[:1])
+    assert said(log)[0].value == 4
+    assert "another-key" not in read_eval_log(log.location).model_dump_json()
 
 
 def test_the_standard_error_is_clustered_by_document(openai: Server):
@@ -194,16 +206,21 @@ def test_what_is_wrong_is_said_before_anything_runs():
         geval("coherence", fields={"colour": "hue"})
 
 
-def test_a_log_is_scored_again_on_the_command_line_by_the_name_of_the_entry_point(openai: Server, tmp_path):
+def test_a_log_is_scored_again_on_the_command_line_by_the_name_of_the_entry_point(
+    openai: Server, tmp_path, monkeypatch
+):
     openai.handler = weighted
     log = run(geval("fluency"), samples=SAMPLES[:2], model_roles={"grader": GRADER})
-    command = [
-        Path(sys.executable).with_name("inspect"), "score", log.location, "--scorer", "inspect_geval/geval",
+    arguments = [
+        "inspect", "score", log.location, "--scorer", "inspect_geval/geval",
         "-S", "criterion=coherence", "-S", f"judge={GRADER}", "-S", "value=normalized", "--action", "append",
         "--output-file", str(tmp_path / "again.eval"), "--display", "none",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stdout + done.stderr
+    monkeypatch.setattr(sys, "argv", arguments)
+    (command,) = entry_points(group="console_scripts", name="inspect")
+    with pytest.raises(SystemExit) as done:  # in this process: to import all of Inspect again takes half a minute
+        command.load()()
+    assert not done.value.code
     again = read_eval_log(str(tmp_path / "again.eval"))
     (name,) = set(again.samples[0].scores) - {"geval"}
     assert again.samples[0].scores[name].value == (3.5 - 1) / 4
