@@ -1,7 +1,8 @@
 """What pytest looks at: an adapter, its tests and its page, only where its framework is installed.
 
 Frameworks that hold back what the others take newer stand in an environment of their own (the dependency group
-`adapters`); what belongs to them has the marker of that name, and they call nobody while they are tested.
+`adapters`); what belongs to them has the marker of that name, and they call nobody while they are tested. What needs a
+browser's window is `heavy`.
 """
 
 from __future__ import annotations
@@ -50,3 +51,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.name.endswith(pages) or any(item.path.is_relative_to(path) for path in apart):
             item.add_marker(pytest.mark.adapters)
+        elif "window" in getattr(item, "fixturenames", ()):  # a real browser, for minutes
+            item.add_marker(pytest.mark.heavy)

@@ -198,6 +198,7 @@ def as_told(value: object) -> Any:
 
     A single message that only says something is its text.
 
+    >>> from langchain_core.messages import AIMessage
     >>> as_told([AIMessage("Hello.")])[0].content, as_told(AIMessage("Hello."))
     ('Hello.', 'Hello.')
     """

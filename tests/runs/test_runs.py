@@ -182,10 +182,10 @@ def test_only_what_is_missing_and_what_failed_is_asked_for(server: Server, geval
 )
 def test_ratings_of_another_kind_are_not_mixed_in(server: Server, geval, change: list, said: str):
     write("in.jsonl", 2)
-    command = ("score", "in.jsonl", "-c", "coherence", "-m", MODEL, "-o", "out.jsonl", *ONE)
-    assert geval(*command)[0] == 0
+    command = ("score", "in.jsonl", "-c", "coherence", "-o", "out.jsonl", *ONE)
+    assert geval(*command, "-m", MODEL)[0] == 0
     before, asked = Path("out.jsonl").read_bytes(), len(server.requests)
-    code, _, err = geval(*command, *change)
+    code, _, err = geval(*command, *([] if "-m" in change else ["-m", MODEL]), *change)
     assert code == 2
     assert said in err
     assert Path("out.jsonl").read_bytes() == before
