@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import re
@@ -13,6 +14,7 @@ import pytest
 from conftest import completion
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 
 from geval_adapters import (
     Answer,
@@ -26,6 +28,7 @@ from geval_adapters import (
     Sample,
     Usage,
     read_samples,
+    report,
 )
 from geval_adapters.rubrics import tally
 
@@ -316,6 +319,15 @@ def test_settings_that_do_not_go_with_one_request_are_refused() -> None:
     ):
         with pytest.raises(InputError, match="items that are asked about together"):
             by(POLITE, str, together=True, **unfit)
+
+
+def test_bounds_below_zero_are_never_cut_short_in_a_narrow_terminal() -> None:
+    rude = by(["Short.", {"criterion": "Rude.", "points": -12}], lambda item: "Answer: yes")
+    row = rude.rate(Sample("many words " * 30, id="a long name " * 9)).to_dict()
+    for width in (60, 80):
+        console = Console(width=width, force_terminal=True, file=io.StringIO())
+        console.print(report.ratings_table([row], console))
+        assert "-11.00 to -11.00" in console.file.getvalue()
 
 
 @pytest.mark.parametrize("said", ["no idea", "No information given.", "yes and no", "yes/no", "not sure", "N/A"])

@@ -14,7 +14,7 @@ from rich.text import Text
 from .sections import Section
 
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-_NUMBER = re.compile(r"-|free|unknown|undefined|[\W\d]*\d[\W\de]*( of [\d,]+)?( constant| pairs)?")
+_NUMBER = re.compile(r"-|free|unknown|undefined|[\W\d]*\d[\W\de]*( (of|to) [\W\d]*\d)?( constant| pairs)?")
 """What a table never cuts short: a number, with its interval and its unit, or what stands where there is none."""
 
 GAP = 2

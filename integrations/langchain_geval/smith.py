@@ -56,7 +56,7 @@ class _SmithEvaluator:
         for given in (inputs, outputs, reference_outputs):
             if context is None and isinstance(given, Mapping):
                 context = given.get(self.columns.get("context", "context"))
-            if rubric is None and isinstance(given, Mapping):
+            if rubric is None and given is not outputs and isinstance(given, Mapping):  # no run brings its own
                 rubric = given.get(self._named_rubric(given))
         return {
             "output": self._output(outputs),

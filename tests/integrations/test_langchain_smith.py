@@ -58,6 +58,26 @@ def test_langsmith_evaluate_takes_it_as_it_is() -> None:
     assert any("Rome" in p and "An answer to: Capital of Italy?" in p for p in correctness)
 
 
+def test_each_examples_rubric_is_taken_from_the_dataset_and_never_from_the_run() -> None:
+    llm = scripted("Answer: yes")
+    rubrics = [["Names Paris.", {"criterion": "Is rude.", "points": -0.5}], ["Names Rome.", "Is short."]]
+    data = [
+        schemas.Example(id=uuid.uuid4(), inputs={"question": "?"}, outputs={"answer": "Paris", "rubric": rubrics[0]}),
+        schemas.Example(id=uuid.uuid4(), inputs={"question": "?", "rubrics": rubrics[1]}, outputs={"answer": "Rome"}),
+    ]
+    results = evaluate(
+        lambda inputs: {"answer": "An answer.", "rubric": ["Is it text?"]},
+        data=data,
+        evaluators=[geval_evaluator("rubric", llm=llm)],
+        upload_results=False,
+    )
+    scores = {row["example"].id: row["evaluation_results"]["results"][0].score for row in results}
+    assert [scores[each.id] for each in data] == [0.5, 1.0]
+    asked = "".join(request["messages"][0].content for request in llm.seen)
+    assert all(item in asked for item in ("Names Paris.", "Is rude.", "Names Rome.", "Is short."))
+    assert "Is it text?" not in asked
+
+
 def test_nothing_is_uploaded_where_langsmith_was_told_not_to(uploaded: list[str]) -> None:
     evaluator = geval_evaluator("coherence", llm=scripted(weighted()))
     list(evaluate(answer, data=examples(), evaluators=[evaluator], upload_results=False))
