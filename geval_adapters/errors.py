@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import reprlib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -45,7 +45,18 @@ class StopError(JudgeError):
 
 
 class UnderWay(StopError):  # noqa: N818
-    """All is sent, and the answers come later: the same command, run again, takes them."""
+    """All is sent, and the answers come later: the same command, run again, takes them.
+
+    Args:
+        now: says what is under way, when it is told: what is asked by several criteria is not sent all at once.
+    """
+
+    def __init__(self, now: Callable[[], str]) -> None:
+        super().__init__()
+        self._now = now
+
+    def __str__(self) -> str:
+        return self._now()
 
 
 class MissingPackageError(GEvalError, ImportError):

@@ -182,7 +182,7 @@ class Post:
                 await asyncio.sleep(0)
                 continue
             if not self._wait:
-                raise UnderWay(self._said())
+                raise UnderWay(self._said)
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._more.wait(), pause)
             pause = min(PAUSES[1], pause * 1.5)

@@ -27,7 +27,7 @@ def test_no_key_of_a_router_file_is_told(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     Path("router.yaml").write_text(yaml.safe_dump(router_file(server.base)))
-    Path("in.jsonl").write_text("".join(json.dumps({"output": f"Text {number}."}) + "\n" for number in range(24)))
+    Path("in.jsonl").write_text("".join(json.dumps({"output": f"Text {number}."}) + "\n" for number in range(8)))
 
     def handler(request: dict[str, Any]) -> dict[str, Any]:
         echoed = json.dumps(server.headers[-1])
