@@ -21,9 +21,11 @@ collected = InMemoryLogRecordExporter()
 
 @pytest.fixture(autouse=True, scope="module")
 def provider():
-    provider = LoggerProvider()
+    provider = _logs.get_logger_provider()
+    if not isinstance(provider, LoggerProvider):  # it can be set once in a process: another test may have
+        provider = LoggerProvider()
+        _logs.set_logger_provider(provider)
     provider.add_log_record_processor(SimpleLogRecordProcessor(collected))
-    _logs.set_logger_provider(provider)
 
 
 @pytest.fixture(autouse=True)
