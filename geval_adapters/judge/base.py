@@ -121,6 +121,15 @@ class Answer:
     without: frozenset[str] = frozenset()
 
 
+def joined_models(names: Iterable[str | None]) -> str | None:
+    """The models that answered as one name; None where none is known.
+
+    >>> joined_models(["b", None, "a+b"])
+    'a+b'
+    """
+    return "+".join(sorted({model for each in names if each for model in each.split("+")})) or None
+
+
 class Judge(ABC):
     """Whatever can be asked: all that the core wants to know of a judge. Subclasses need a `name` and `ask`.
 

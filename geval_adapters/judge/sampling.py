@@ -15,7 +15,7 @@ from ..messages import Messages
 from ..reading.combined import Combined, combine
 from ..reading.distribution import Reading
 from ..signature import Signature
-from .base import Judge, Reply, Usage, log
+from .base import Judge, Reply, Usage, joined_models, log
 from .opening import Opening
 
 Readout = Literal["auto", "logprobs", "samples"]
@@ -346,8 +346,7 @@ class _Replies:
         self.read |= other.read
         self.usage += other.usage
         if self.model != other.model:
-            models = {name for each in (self.model, other.model) if each for name in each.split("+")}
-            self.model = "+".join(sorted(models)) or None
+            self.model = joined_models((self.model, other.model))
         self.without |= other.without
         return self
 

@@ -27,7 +27,7 @@ from .batch_prompt import BatchPrompt
 from .batches import batches, shared_out
 from .gathering import Gathering
 from .rating import Rating
-from .way import Way
+from .way import Way, merged
 
 FAILURES = 3
 """How often a sample is asked about in vain before it is given up."""
@@ -184,13 +184,7 @@ class Batchwise(Way):
         combined = combine(item.readings)
         by_text = any(each.method != "logprobs" for each in item.sampled)
         method = item.sampled[-1].method if not by_text else "samples" if self.rounds > 1 else "single"
-        models = {name for each in item.sampled if each.model for name in each.model.split("+")}
-        of_all = replace(
-            item.sampled[-1],
-            method=method,
-            model="+".join(sorted(models)) or None,
-            without=frozenset().union(*(each.without for each in item.sampled)),
-        )
+        of_all = merged(replace(item.sampled[-1], method=method), item.sampled)
         return Rating(
             sample=item.sample,
             criterion=self.criterion.name,
@@ -201,7 +195,7 @@ class Batchwise(Way):
             unread=tuple(item.unread),
             signature=self.sampling.signature(self.parts(), of_all),
             human=item.sample.human_score(self.criterion),
-            served=tuple(sorted({each for sampled in item.sampled for each in sampled.served})),
+            served=of_all.served,
             **vars(combined),
         )
 

@@ -27,7 +27,7 @@ from ..rubrics import MOST_MISSING, ItemRating, RubricItem, clipped, tally
 from ..samples import Sample
 from .rating import Rating
 from .rubric_prompt import RubricPrompt, items_of
-from .way import Way
+from .way import Way, merged
 
 TRUE = Scale.of({"no": 0, "yes": 1})
 """Whether an item is true of a text: the mean on this scale is the probability that it is."""
@@ -236,12 +236,8 @@ def _whole(sampled: Sequence[Sampled]) -> Sampled:
     methods = ("single", "samples", "logprobs")
     read = [each for each in sampled if each.combined.n_valid] or sampled
     least = min(read, key=lambda each: methods.index(each.method))
-    models = {name for each in sampled if each.model for name in each.model.split("+")}
     return replace(
-        least,
+        merged(least, sampled),
         usage=sum((each.usage for each in sampled), Usage()),
-        model="+".join(sorted(models)) or None,
-        without=frozenset().union(*(each.without for each in sampled)),
         unread=tuple(unread for each in sampled for unread in each.unread),
-        served=tuple(sorted({name for each in sampled for name in each.served})),
     )

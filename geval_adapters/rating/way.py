@@ -6,17 +6,28 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 
 from .. import prompts
 from ..criteria import Criterion, digest
-from ..judge.base import Judge, Usage
+from ..judge.base import Judge, Usage, joined_models
 from ..judge.loops import concurrently
-from ..judge.sampling import Question, Sampling
+from ..judge.sampling import Question, Sampled, Sampling
 from ..order import InputOrder, Placed
 from ..recipes import Recipe
 from ..samples import Sample
 from ..signature import Signature
 from .rating import Rating
+
+
+def merged(one: Sampled, several: Sequence[Sampled]) -> Sampled:
+    """What was asked in several requests as one of them, with all models, and all that these did not take."""
+    return replace(
+        one,
+        model=joined_models(each.model for each in several),
+        without=frozenset().union(*(each.without for each in several)),
+        served=tuple(sorted({name for each in several for name in each.served})),
+    )
 
 
 class Way(ABC):

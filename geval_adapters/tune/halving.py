@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from statistics import StatisticsError, correlation
 from typing import Any
 
@@ -118,14 +118,11 @@ class Tuned:
             }
             for each in self.trials
         ]  # fmt: skip
-        figures = {name: _figure(getattr(self, name)) for name in ("default_r", "winner_r", "gain")}
+        given = {name: getattr(self, name) for name in ("default_r", "winner_r", "gain")}
+        figures = {name: figure and asdict(figure) for name, figure in given.items()}
         winner = self.winner and {"candidate": self.winner.name, "model": self.winner.model}
         plain = ("criterion", "p", "better", "items", "documents", "held_out", "requests", "stopped")
         return {**{name: getattr(self, name) for name in plain}, "winner": winner, **figures, "trials": trials}
-
-
-def _figure(figure: Figure | None) -> dict[str, Any] | None:
-    return None if figure is None else {name: getattr(figure, name) for name in figure.__slots__}
 
 
 @dataclass(frozen=True)
